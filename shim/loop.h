@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed loop inside the program: record -> learn -> plan -> act -> check. The hooks (on_*.cc) translate CUDA calls into these events; nothing
+// here is exported. All entry points may be called from any thread, with the re-entry guard held, and never fail: trouble is counted,
+// logged once and switches the loop off, and the program goes on without hints.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace atp::shim {
+
+// One managed allocation of the program. Owned by the tracker; lives until every stream has passed its free.
+struct Allocation {
+  uint64_t id = 0;  // never reused
+  uint64_t address = 0;
+  uint64_t bytes = 0;         // as the program asked
+  uint64_t mapped_bytes = 0;  // rounded up to 2 MiB: what the driver was asked for
+  CUcontext context = nullptr;
+  int device = 0;
+  uint32_t slot = 0;          // small dense index, reused after a free
+};
+
+struct Touch {
+  Allocation* allocation = nullptr;
+  uint64_t offset = 0;  // of the pointer in the allocation
+  uint64_t bytes = 0;   // known extent, or 0 = unknown (from a kernel argument)
+  bool reads = true, writes = true;
+};
+
+struct LaunchView {
+  uint64_t signature = 0;       // function, geometry and identities relative to allocations
+  const char* name = nullptr;   // kernel or "memcpy_h2d", ...; may be null on the hot path
+  CUfunction function = nullptr;
+  CUstream stream = nullptr;    // as the program gave it; per_thread says which default stream null means
+  bool per_thread = false;
+  bool capturing = false;
+  const Touch* touches = nullptr;
+  size_t touch_count = 0;
+};
+
+enum class Wait { kStream, kEvent, kContext };
+
+// What the loop may hold against the budget (settings.h: ATP_BUDGET) is decided at start.
+void LoopStart(int device);                      // once, after the first context of a device exists
+void LoopOnAlloc(Allocation* allocation);        // after the driver gave the memory
+void LoopOnFree(Allocation* allocation);         // before the driver takes it back
+void LoopBeforeLaunch(const LaunchView& launch); // before the launch is submitted; returns once what it needs has been issued
+void LoopAfterLaunch(const LaunchView& launch);  // after it was submitted
+void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event);  // the program is about to block
+void LoopStop();                                 // at exit: no hint is issued any more; prints the summary for ATP_LOG=info
+
+}  // namespace atp::shim
