@@ -28,15 +28,19 @@ function(atp_add_cuda_program name)
   if(NOT arg_DIRECTORY)
     set(arg_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   endif()
-  list(TRANSFORM arg_SOURCES REPLACE "^([^/])" "${CMAKE_CURRENT_SOURCE_DIR}/\\1")
+  set(sources "")
+  foreach(source IN LISTS arg_SOURCES)
+    get_filename_component(source ${source} ABSOLUTE)
+    list(APPEND sources ${source})
+  endforeach()
   set(output ${arg_DIRECTORY}/${name})
   add_custom_command(
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${arg_DIRECTORY}
     COMMAND ${ATP_NVCC} -std=c++17 -O2 -ccbin ${CMAKE_CXX_COMPILER} -cudart ${arg_CUDART} -no-compress
             -gencode arch=compute_80,code=compute_80 -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -MT ${output}
-            -I${CMAKE_SOURCE_DIR} ${arg_OPTIONS} -o ${output} ${arg_SOURCES} ${arg_LINK}
-    DEPENDS ${arg_SOURCES} ${arg_DEPENDS}
+            -I${CMAKE_SOURCE_DIR} ${arg_OPTIONS} -o ${output} ${sources} ${arg_LINK}
+    DEPENDS ${sources} ${arg_DEPENDS}
     DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
     COMMENT "nvcc ${name}" VERBATIM)
   add_custom_target(${name} ALL DEPENDS ${output})

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+# Shared by the scripts in this folder (sourced): messages, and what a fresh machine must have before anything can be built.
+# Everything said here goes to stderr; stdout belongs to what a script was asked to print.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+NO_INSTALL=${NO_INSTALL:-0}
+readonly EXIT_USAGE=2 EXIT_NOT_INSTALLED=3
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "error: $*"
+  exit 1
+}
+
+# Refuses, under --no-install, to go on without what is named.
+refuse_install() {
+  if [ "$NO_INSTALL" = 1 ]; then
+    say "--no-install was given, so nothing was installed."
+    exit "$EXIT_NOT_INSTALLED"
+  fi
+}
+
+# The Debian packages that are named and not installed, in one line.
+missing_packages() {
+  local package missing=()
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  echo "${missing[*]}"
+}
+
+need_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "note: no Debian package tools here; going on in the hope that these are installed: $*"
+    return
+  fi
+  local missing as_root=()
+  missing=$(missing_packages "$@")
+  [ -n "$missing" ] || return 0
+  say "To be installed with apt-get: $missing"
+  refuse_install
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || die "not root and no sudo: install these packages first: $missing"
+    as_root=(sudo)
+  fi
+  "${as_root[@]}" apt-get update -qq >&2 || die "apt-get update failed"
+  # shellcheck disable=SC2086  # one word per package
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2 ||
+    die "apt-get could not install: $missing"
+}
+
+# Prints the folder of a usable CUDA toolkit (13.x), nothing when there is none. In the order in which cmake/Cuda.cmake finds them.
+toolkit_root() {
+  local nvcc
+  for nvcc in "${CUDAToolkit_ROOT:+$CUDAToolkit_ROOT/bin/nvcc}" "$ROOT/build/cuda-toolkit/bin/nvcc" \
+    "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
+    if [ -x "$nvcc" ] && "$nvcc" --version 2>/dev/null | grep -q 'release 13\.'; then
+      (cd "$(dirname "$nvcc")/.." && pwd)
+      return
+    fi
+    # A toolkit that was named and cannot be used is not replaced by another one.
+    if [ -n "${CUDAToolkit_ROOT:-}" ]; then return; fi
+  done
+}
+
+# Everything a build needs. Prints what it will install, and nothing when all is there.
+need_build_environment() {
+  need_packages $(grep -v '^#' "$ROOT/scripts/packages.txt")
+  [ -n "$(toolkit_root)" ] || "$ROOT/scripts/cuda_toolkit.sh" $([ "$NO_INSTALL" = 1 ] && echo --no-install) || exit
+}
