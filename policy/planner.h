@@ -17,6 +17,7 @@ struct Move {
   uint32_t tensor = 0;
   Bytes offset = 0, bytes = 0;
   // kEvict: may start once launch `after` has finished (its last user). kFetch: must be complete before launch `before` starts.
+  // Both kinds carry both positions: `after` < `before` is a stay on the host inside the period, else one that wraps around.
   uint32_t after = 0, before = 0;
   // When the plan runs it, in seconds from the start of the period; `end` may exceed the period for a move that wraps.
   double start = 0, end = 0;

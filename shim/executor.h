@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What movers run on. A mover is a state machine that says what it waits for; an executor waits and lets it act. Two executors run the same
+// movers: real threads (on a real driver), and the program's own thread playing the movers' lanes in virtual time (on the simulated machine).
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace atp::shim {
+
+struct Poll {
+  enum class Kind {
+    kIdle,   // nothing to do until some state changes (Executor::Changed)
+    kEvent,  // waits for `event`; OnEvent is called when it has completed
+    kReady,  // Act may be called
+  };
+  Kind kind = Kind::kIdle;
+  CUevent event = nullptr;
+};
+
+class Mover {
+ public:
+  virtual ~Mover() = default;
+  virtual const char* name() const = 0;
+  virtual Poll Look() = 0;            // the lock is held
+  virtual void OnEvent(CUevent) = 0;  // the lock is held
+  // Issues one driver call. Called with the lock held; releases it during the call.
+  virtual void Act(std::unique_lock<std::mutex>& lock) = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // State that movers look at has changed. The lock is held.
+  virtual void Changed() = 0;
+  // The program's thread gives the movers a turn, up to its own now. The lock is held.
+  virtual void CatchUp(std::unique_lock<std::mutex>& lock) = 0;
+  // Blocks the program's thread until `done()`. False when that cannot come true or takes too long: the caller lets the program go on.
+  virtual bool Await(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done) = 0;
+  // The program's thread is about to block on `events`; movers get their turns meanwhile. The lock is held.
+  virtual void AwaitEvents(std::unique_lock<std::mutex>& lock, std::span<const CUevent> events) = 0;
+  virtual void Stop() = 0;
+};
+
+// `first_lane` separates the movers of several devices on the simulated machine.
+std::unique_ptr<Executor> MakeThreadExecutor(std::mutex* mutex, CUcontext context,
+                                             std::vector<Mover*> movers);
+std::unique_ptr<Executor> MakeLaneExecutor(std::vector<Mover*> movers, uint32_t first_lane);
+
+}  // namespace atp::shim

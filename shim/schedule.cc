@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace atp::shim {
+namespace {
+
+using policy::Move;
+
+struct Pair {  // one stay on the host
+  uint32_t tensor, after, before;
+  uint64_t offset, bytes;
+  double evict_start, fetch_start;
+};
+
+// The planner gives evictions and fetches apart; a fetch belongs to the eviction of the same tensor whose stay it ends. Both lists
+// are walked per tensor, byte range by byte range.
+std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
+  using Stay = std::tuple<uint32_t, uint32_t, uint32_t>;  // tensor, after, before
+  std::map<Stay, std::vector<const Move*>> fetches;
+  for (const Move& f : plan.fetches) fetches[{f.tensor, f.after, f.before}].push_back(&f);
+  for (auto& [stay, moves] : fetches) {
+    std::sort(moves.begin(), moves.end(),
+              [](const Move* a, const Move* b) { return a->offset < b->offset; });
+  }
+  std::vector<Pair> pairs;
+  for (const Move& e : plan.evictions) {
+    const auto found = fetches.find({e.tensor, e.after, e.before});
+    if (found == fetches.end()) continue;
+    for (const Move* f : found->second) {
+      const uint64_t begin = std::max(e.offset, f->offset);
+      const uint64_t end = std::min(e.offset + e.bytes, f->offset + f->bytes);
+      for (uint64_t at = begin; at < end; at += piece_bytes) {
+        pairs.push_back({e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at), e.start,
+                         f->start});
+      }
+    }
+  }
+  return pairs;
+}
+
+}  // namespace
+
+Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
+                       uint32_t length, uint64_t piece_bytes) {
+  Schedule s;
+  s.length = length;
+  s.tensors = tensors;
+  s.promise_seconds = plan.period_seconds;
+
+  std::vector<Pair> pairs = PairMoves(plan, piece_bytes);
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return std::tie(a.evict_start, a.after) < std::tie(b.evict_start, b.after);
+  });
+  std::vector<bool> flagged(length, false);
+  for (uint32_t i = 0; i < pairs.size(); ++i) {
+    const Pair& p = pairs[i];
+    const Placed& t = tensors[p.tensor];
+    const bool wraps = p.after >= p.before;
+    s.evicts.push_back({t.allocation, t.offset + p.offset, p.bytes, p.after, 0, false});
+    s.fetches.push_back({t.allocation, t.offset + p.offset, p.bytes, p.before, i, wraps});
+    if (wraps) s.out_at_start.push_back(s.evicts.back());
+    flagged[p.after] = true;
+    s.moved_bytes += p.bytes;
+  }
+  std::vector<double> start(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) start[i] = pairs[i].fetch_start;
+  std::stable_sort(s.fetches.begin(), s.fetches.end(), [&](const Action& a, const Action& b) {
+    return std::tie(a.position, start[a.partner]) < std::tie(b.position, start[b.partner]);
+  });
+
+  s.fetch_cut.assign(length, 0);
+  for (const Action& f : s.fetches) ++s.fetch_cut[f.position];
+  for (uint32_t p = 1; p < length; ++p) s.fetch_cut[p] += s.fetch_cut[p - 1];
+  s.flag_index.assign(length, Schedule::kNotFlagged);
+  for (uint32_t p = 0; p < length; ++p) {
+    if (flagged[p]) s.flag_index[p] = s.flagged++;
+  }
+  return s;
+}
+
+}  // namespace atp::shim
