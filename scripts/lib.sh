@@ -68,3 +68,10 @@ need_build_environment() {
   need_packages $(grep -v '^#' "$ROOT/scripts/packages.txt")
   [ -n "$(toolkit_root)" ] || "$ROOT/scripts/cuda_toolkit.sh" $([ "$NO_INSTALL" = 1 ] && echo --no-install) || exit
 }
+
+# The project's own files with the given endings, relative to the root, one per line: source_files cc h
+source_files() {
+  local ending names=()
+  for ending in "$@"; do names+=(-o -name "*.$ending"); done
+  (cd "$ROOT" && find . -path ./build -prune -o -path ./.git -prune -o -type f \( "${names[@]:1}" \) -print | sed 's|^\./||' | sort)
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The rules of docs/architecture.md that a machine can check: who may include whom, where cuda.h may be, a licence line on every source,
+# no file above 500 lines. Prints each place that breaks one; ends with 1 if there is any.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT"
+broken=0
+MOST_LINES=500
+
+report() {  # report RULE < lines
+  local line
+  while IFS= read -r line; do
+    say "$1: $line"
+    broken=1
+  done
+}
+
+# folder: the folders whose headers it may include. Who is not listed (tests, bench) may include everybody's.
+declare -A may_include=(
+  [policy]="policy" [protocol]="protocol" [sim]="sim" [examples]="examples"
+  [shim]="shim|policy|protocol" [daemon]="daemon|policy|protocol" [cli]="cli|policy|protocol"
+)
+for folder in "${!may_include[@]}"; do
+  [ -d "$folder" ] || continue
+  report "$folder/ may include only ${may_include[$folder]//|/, }" < <(
+    grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$folder" --include='*.h' --include='*.cc' --include='*.cu' --include='*.cuh' |
+      grep -vE "include[[:space:]]*\"(${may_include[$folder]})/" || true)
+done
+
+report "CUDA headers belong in shim, sim, examples, tests and bench" < <(
+  source_files h cc | grep -vE '^(shim|sim|examples|tests|bench)/' | xargs -r grep -nHE '#[[:space:]]*include[[:space:]]*[<"]cuda' || true)
+report "policy/ has no threads and no files" < <(
+  [ ! -d policy ] || grep -rnE '#[[:space:]]*include[[:space:]]*<(thread|mutex|condition_variable|future|fstream|iostream|unistd\.h)>' policy || true)
+
+while IFS= read -r file; do
+  head -3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || report "no SPDX line" <<<"$file"
+done < <(source_files h cc cu cuh def S sh py cmake map fbs; cd "$ROOT" && find . -name CMakeLists.txt -not -path './build/*' | sed 's|^\./||')
+
+while IFS= read -r file; do
+  lines=$(wc -l <"$file")
+  [ "$lines" -le "$MOST_LINES" ] || report "longer than $MOST_LINES lines" <<<"$file ($lines)"
+done < <(source_files h cc cu cuh S sh py cmake)
+
+[ "$broken" = 0 ] || die "the layout rules are broken (docs/architecture.md)"
