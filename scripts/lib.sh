@@ -45,8 +45,8 @@ need_packages() {
   fi
   "${as_root[@]}" apt-get update -qq >&2 || die "apt-get update failed"
   # shellcheck disable=SC2086  # one word per package
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2 ||
-    die "apt-get could not install: $missing"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 \
+    $missing >/dev/null || die "apt-get could not install: $missing"
 }
 
 # Prints the folder of a usable CUDA toolkit (13.x), nothing when there is none. In the order in which cmake/Cuda.cmake finds them.
@@ -55,7 +55,7 @@ toolkit_root() {
   for nvcc in "${CUDAToolkit_ROOT:+$CUDAToolkit_ROOT/bin/nvcc}" "$ROOT/build/cuda-toolkit/bin/nvcc" \
     "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
     if [ -x "$nvcc" ] && "$nvcc" --version 2>/dev/null | grep -q 'release 13\.'; then
-      (cd "$(dirname "$nvcc")/.." && pwd)
+      dirname "$(dirname "$(readlink -f "$nvcc")")"
       return
     fi
     # A toolkit that was named and cannot be used is not replaced by another one.
@@ -63,10 +63,18 @@ toolkit_root() {
   done
 }
 
-# Everything a build needs. Prints what it will install, and nothing when all is there.
+# Everything a build needs. Prints what it will install, and nothing when all is there. CMake gets the toolkit by CUDAToolkit_ROOT.
 need_build_environment() {
+  local root
+  # shellcheck disable=SC2046  # one word per package
   need_packages $(grep -v '^#' "$ROOT/scripts/packages.txt")
-  [ -n "$(toolkit_root)" ] || "$ROOT/scripts/cuda_toolkit.sh" $([ "$NO_INSTALL" = 1 ] && echo --no-install) || exit
+  root=$(toolkit_root)
+  if [ -z "$root" ]; then
+    [ -z "${CUDAToolkit_ROOT:-}" ] || die "CUDAToolkit_ROOT=$CUDAToolkit_ROOT has no nvcc of CUDA 13: name another folder, or unset it"
+    NO_INSTALL=$NO_INSTALL "$ROOT/scripts/cuda_toolkit.sh" || exit
+    root=$(toolkit_root)
+  fi
+  export CUDAToolkit_ROOT=$root
 }
 
 # The project's own files with the given endings, relative to the root, one per line: source_files cc h
