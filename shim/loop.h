@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The closed loop inside the program: record -> learn -> plan -> act -> check. The hooks (on_*.cc) translate CUDA calls into these events; nothing
-// here is exported. All entry points may be called from any thread, with the re-entry guard held, and never fail: trouble is counted,
-// logged once and switches the loop off, and the program goes on without hints.
+// The closed loop inside the program: record -> learn -> plan -> act -> check. The hooks (on_*.cc)
+// translate CUDA calls into these events; nothing here is exported. All entry points may be called
+// from any thread, with the re-entry guard held, and never fail: trouble is counted, logged once
+// and switches the loop off, and the program goes on without hints.
 #pragma once
 
 #include <cuda.h>
@@ -11,7 +12,10 @@
 
 namespace atp::shim {
 
-// One managed allocation of the program. Owned by the tracker; lives until every stream has passed its free.
+inline constexpr uint64_t kGranule = 2u << 20;  // the driver's unit of eviction
+
+// One managed allocation of the program. Owned by the tracker; lives until every stream has passed
+// its free.
 struct Allocation {
   uint64_t id = 0;  // never reused
   uint64_t address = 0;
@@ -19,7 +23,7 @@ struct Allocation {
   uint64_t mapped_bytes = 0;  // rounded up to 2 MiB: what the driver was asked for
   CUcontext context = nullptr;
   int device = 0;
-  uint32_t slot = 0;          // small dense index, reused after a free
+  uint32_t slot = 0;  // small dense index, reused after a free
 };
 
 struct Touch {
@@ -30,10 +34,11 @@ struct Touch {
 };
 
 struct LaunchView {
-  uint64_t signature = 0;       // function, geometry and identities relative to allocations
-  const char* name = nullptr;   // kernel or "memcpy_h2d", ...; may be null on the hot path
+  uint64_t signature = 0;      // function, geometry and identities relative to allocations
+  const char* name = nullptr;  // kernel or "memcpy_h2d", ...; may be null on the hot path
   CUfunction function = nullptr;
-  CUstream stream = nullptr;    // as the program gave it; per_thread says which default stream null means
+  CUstream stream =
+      nullptr;  // as the program gave it; per_thread says which default stream null means
   bool per_thread = false;
   bool capturing = false;
   const Touch* touches = nullptr;
@@ -43,12 +48,17 @@ struct LaunchView {
 enum class Wait { kStream, kEvent, kContext };
 
 // What the loop may hold against the budget (settings.h: ATP_BUDGET) is decided at start.
-void LoopStart(int device);                      // once, after the first context of a device exists
-void LoopOnAlloc(Allocation* allocation);        // after the driver gave the memory
-void LoopOnFree(Allocation* allocation);         // before the driver takes it back
-void LoopBeforeLaunch(const LaunchView& launch); // before the launch is submitted; returns once what it needs has been issued
-void LoopAfterLaunch(const LaunchView& launch);  // after it was submitted
-void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event);  // the program is about to block
-void LoopStop();                                 // at exit: no hint is issued any more; prints the summary for ATP_LOG=info
+void LoopStart(
+    int device,
+    CUcontext context);  // once a device: with the context of its first managed allocation
+void LoopOnAlloc(Allocation* allocation);         // after the driver gave the memory
+void LoopOnFree(Allocation* allocation);          // before the driver takes it back
+void LoopBeforeLaunch(const LaunchView& launch);  // before the launch is submitted; returns once
+                                                  // what it needs has been issued
+void LoopAfterLaunch(const LaunchView& launch);   // after it was submitted
+void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread,
+                    CUevent event);         // the program is about to block
+void LoopOnStreamDestroy(CUstream stream);  // before the driver destroys it
+void LoopStop();  // at exit: no hint is issued any more; prints the summary for ATP_LOG=info
 
 }  // namespace atp::shim

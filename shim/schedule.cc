@@ -16,8 +16,8 @@ struct Pair {  // one stay on the host
   double evict_start, fetch_start;
 };
 
-// The planner gives evictions and fetches apart; a fetch belongs to the eviction of the same tensor whose stay it ends. Both lists
-// are walked per tensor, byte range by byte range.
+// The planner gives evictions and fetches apart; a fetch belongs to the eviction of the same tensor
+// whose stay it ends. Both lists are walked per tensor, byte range by byte range.
 std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
   using Stay = std::tuple<uint32_t, uint32_t, uint32_t>;  // tensor, after, before
   std::map<Stay, std::vector<const Move*>> fetches;
@@ -34,8 +34,8 @@ std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
       const uint64_t begin = std::max(e.offset, f->offset);
       const uint64_t end = std::min(e.offset + e.bytes, f->offset + f->bytes);
       for (uint64_t at = begin; at < end; at += piece_bytes) {
-        pairs.push_back({e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at), e.start,
-                         f->start});
+        pairs.push_back(
+            {e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at), e.start, f->start});
       }
     }
   }
@@ -78,6 +78,12 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
   s.flag_index.assign(length, Schedule::kNotFlagged);
   for (uint32_t p = 0; p < length; ++p) {
     if (flagged[p]) s.flag_index[p] = s.flagged++;
+  }
+  s.oldest_flag.resize(s.evicts.size());
+  uint32_t oldest = Schedule::kNotFlagged;
+  for (size_t i = s.evicts.size(); i-- > 0;) {
+    oldest = std::min(oldest, s.flag_index[s.evicts[i].position]);
+    s.oldest_flag[i] = oldest;
   }
   return s;
 }

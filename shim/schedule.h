@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan in the form that movers execute: ordered lists of ranges, tied to launch positions of the period.
-// Immutable once built. No CUDA calls here.
+// A plan in the form that movers execute: ordered lists of ranges, tied to launch positions of the
+// period. Immutable once built. No CUDA calls here.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,11 @@
 
 namespace atp::shim {
 
-inline constexpr uint64_t kGranule = 2u << 20;  // the driver's unit of eviction
-
 // One tensor of the period's trace and where it lies.
 struct Placed {
   Allocation* allocation = nullptr;
   uint64_t offset = 0;
-  uint64_t bytes = 0;  // whole granules
+  uint64_t bytes = 0;        // whole granules
   uint32_t first_touch = 0;  // position
 };
 
@@ -35,18 +33,21 @@ struct Schedule {
   std::vector<Action> fetches;        // ordered by position
   std::vector<uint32_t> fetch_cut;    // per position: fetches needed by it or by an earlier one
   std::vector<uint32_t> flag_index;   // per position: its index among flagged ones, or kNotFlagged
-  uint32_t flagged = 0;               // positions after which an event is recorded, because an eviction follows
-  std::vector<Placed> tensors;        // what the period touches
-  std::vector<Action> out_at_start;   // ranges that are on the host when a period starts
-  uint64_t moved_bytes = 0;           // each way, a period
+  std::vector<uint32_t> oldest_flag;  // per eviction: the smallest flag index that it or a later
+                                      // one of the period waits for
+  uint32_t flagged = 0;  // positions after which an event is recorded, because an eviction follows
+  std::vector<Placed> tensors;       // what the period touches
+  std::vector<Action> out_at_start;  // ranges that are on the host when a period starts
+  uint64_t moved_bytes = 0;          // each way, a period
   double promise_seconds = 0;
-  double bound_seconds = 0;           // bound_safe of the trace as the shim sees it
+  double bound_seconds = 0;  // bound_safe of the trace as the shim sees it
 
   static constexpr uint32_t kNotFlagged = UINT32_MAX;
 };
 
-// Pieces larger than `piece_bytes` are cut, so that a device-wide synchronisation of the program waits little for one call.
-Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors, uint32_t length,
-                       uint64_t piece_bytes);
+// Pieces larger than `piece_bytes` are cut, so that a device-wide synchronisation of the program
+// waits little for one call.
+Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
+                       uint32_t length, uint64_t piece_bytes);
 
 }  // namespace atp::shim

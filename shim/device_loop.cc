@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/device_loop.h"
+
+#include <algorithm>
+
+#include "shim/resolve.h"
+#include "shim/settings.h"
+#include "shim/shimlog.h"
+
+namespace atp::shim {
+
+thread_local DeviceLoop::Launched DeviceLoop::launched_;
+
+namespace {
+
+// Kept free so that the driver never has to evict by itself: what moves may have in flight, and
+// some for the driver's own needs.
+uint64_t HeadRoom(uint64_t budget) {
+  constexpr uint64_t kMost = 256u << 20;
+  return std::clamp(budget / 32 / kGranule * kGranule, kGranule, kMost);
+}
+
+// Small cards get small pieces: a piece in flight takes room on both sides.
+uint64_t PieceBytes(uint64_t budget) {
+  return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
+}
+
+// Durations are measured again every so many periods: clocks and neighbours change.
+constexpr uint64_t kMeasureEvery = 32;
+// A new plan is worth making when the period's measured time has moved by this much.
+constexpr double kDrift = 0.03;
+// So many planned periods in a row slower than plain managed memory, and the plan is given up.
+constexpr unsigned kSlowerLimit = 3;
+constexpr uint64_t kLetGoLimit = 8;
+
+unsigned long long Count(uint64_t n) { return n; }
+
+double Sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (double v : values) sum += v;
+  return sum;
+}
+
+}  // namespace
+
+DeviceLoop::DeviceLoop(int device, CUcontext context)
+    : device_(device),
+      context_(context),
+      budget_(DeviceBudget(device)),
+      hints_(context, device),
+      traffic_(&hints_, budget_ - std::min(budget_, HeadRoom(budget_))),
+      timer_(&hints_) {
+  traffic_.Observe(this);
+}
+
+uint64_t DeviceLoop::Capacity() const {
+  const uint64_t native = NativeBytes(device_);
+  return traffic_.capacity() - std::min(traffic_.capacity(), native);
+}
+
+void DeviceLoop::OnAlloc(Allocation* allocation) {
+  Lock lock(traffic_.mutex());
+  residency_.Add(allocation);
+  managed_bytes_ += allocation->mapped_bytes;
+  if (mode_ == Mode::kFits && managed_bytes_ > Capacity() &&
+      Settings().policy == Policy::kLearned) {
+    mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
+  }
+}
+
+bool DeviceLoop::StartWatching() {
+  if (!warned_) {
+    warned_ = true;
+    ATP_LOG_WARN(
+        "device %d: the program's %llu MiB exceed the budget of %llu MiB: memory will move",
+        device_, static_cast<unsigned long long>(managed_bytes_ >> 20),
+        static_cast<unsigned long long>(budget_ >> 20));
+  }
+  if (executor_ == nullptr) {
+    if (!hints_.Open()) return false;
+    StartExecutor();
+  }
+  return true;
+}
+
+void DeviceLoop::StartExecutor() {
+  const LaneCalls lanes = DriverHints::Lanes();
+  turns_ = lanes.wait_any != nullptr && !Settings().real_threads;
+  constexpr uint32_t kLanesPerDevice = 8;
+  const uint32_t first_lane = 1 + static_cast<uint32_t>(device_) * kLanesPerDevice;
+  executor_ = turns_ ? MakeLaneExecutor(lanes, traffic_.movers(), first_lane)
+                     : MakeThreadExecutor(&traffic_.mutex(), hints_.Threads(), traffic_.movers());
+}
+
+void DeviceLoop::OnFree(Allocation* allocation) {
+  Lock lock(traffic_.mutex());
+  ++frees_;
+  managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
+  const auto uses = [&](const Placed& t) { return t.allocation == allocation; };
+  if (schedule_ != nullptr &&
+      std::any_of(schedule_->tensors.begin(), schedule_->tensors.end(), uses)) {
+    Break();
+  }
+  residency_.Remove(allocation);
+  // A mover may be inside the driver with this very range.
+  if (executor_ != nullptr && !traffic_.Quiet()) {
+    executor_->Await(lock, [&] { return traffic_.Quiet(); });
+  }
+}
+
+void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
+  launched_.generation = 0;
+  if (mode_.load(std::memory_order_relaxed) != Mode::kWatch || launch.capturing) return;
+  Lock lock(traffic_.mutex());
+  executor_->CatchUp(lock);
+  if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them");
+  if (!RememberStream(launch)) return TurnOff("more than 8 streams launch kernels");
+
+  const policy::PeriodState state = detector_.Feed(launch.signature);
+  if (!state.locked && schedule_ != nullptr) Break();
+  if (schedule_ == nullptr) ClockPlain(launch);
+  if (state.locked && state.position == 0) AtPeriodStart(state, lock);
+  recorder_.Record(launch);
+  if (schedule_ == nullptr || !traffic_.active()) return;
+
+  launched_.generation = generation_;
+  launched_.position = state.position;
+  HoldForFetches(launch, state.position, lock);
+  if (schedule_ == nullptr || !traffic_.active()) return;
+  launched_.flagged = schedule_->flag_index[state.position] != Schedule::kNotFlagged;
+  if (launched_.flagged) {
+    launched_.flag_sequence = period_ * schedule_->flagged + schedule_->flag_index[state.position];
+    const auto free = [&] {
+      return !traffic_.active() || traffic_.MarkFree(launched_.flag_sequence);
+    };
+    if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind");
+  }
+  timer_.Begin(state.position, launch.stream, launch.per_thread);
+}
+
+void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock) {
+  const uint64_t needed = traffic_.Need(period_, position);
+  executor_->Changed();
+  const auto issued = [&] { return !traffic_.active() || traffic_.FetchesIssued(needed); };
+  if (!issued() && !executor_->Await(lock, issued)) return LetGo("a fetch did not start in time");
+  if (!traffic_.active()) return;
+  const uint32_t before = position == 0 ? 0 : schedule_->fetch_cut[position - 1];
+  const bool first = period_ == 0 && position == 0;
+  if (schedule_->fetch_cut[position] == before && !first) return;
+  if (CUevent event = traffic_.FetchEvent(needed)) {
+    hints_.StreamWait(launch.stream, launch.per_thread, event);
+  }
+}
+
+void DeviceLoop::AfterLaunch(const LaunchView& launch) {
+  if (launched_.generation == 0) return;
+  Lock lock(traffic_.mutex());
+  if (launched_.generation != generation_ || !traffic_.active()) return;
+  timer_.End(launched_.position, launch.stream, launch.per_thread);
+  if (launched_.position + 1 == schedule_->length) timer_.Finish();
+  if (launched_.flagged) {
+    MarkStreams(&traffic_.MarkSlot(launched_.flag_sequence));
+    traffic_.MarkRecorded(launched_.flag_sequence);
+    executor_->Changed();
+  }
+}
+
+void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
+  ++statistics_.periods;
+  if (schedule_ != nullptr && (state.length != schedule_->length || state.phase != phase_)) Break();
+  if (schedule_ != nullptr) {
+    ++period_;
+    ++statistics_.planned_periods;
+    Judge();
+  }
+  PlanOutput made;
+  if (job_.Take(&made) && made.frees == frees_) {
+    if (made.schedule == nullptr) return TurnOff(made.why.c_str());
+    if (made.schedule->length == state.length) {
+      phase_ = state.phase;
+      Adopt(std::move(made.schedule), lock);
+    }
+  }
+  std::vector<double> seconds;
+  const bool measured = timer_.Collect(&seconds);
+  const bool drifted = measured && seconds.size() == state.length &&
+                       (seconds_.size() != seconds.size() ||
+                        std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
+  if (drifted) seconds_ = std::move(seconds);
+  if ((schedule_ == nullptr || drifted) && !job_.busy()) {
+    RequestPlan(state.length);
+    // Where planning takes no time of its own, the plan starts with this very period.
+    if (turns_ && job_.Take(&made)) {
+      if (made.schedule == nullptr) return TurnOff(made.why.c_str());
+      phase_ = state.phase;
+      Adopt(std::move(made.schedule), lock);
+    }
+  } else if (schedule_ != nullptr && period_ % kMeasureEvery == 0) {
+    timer_.Start(schedule_->length);
+  }
+}
+
+void DeviceLoop::RequestPlan(uint32_t length) {
+  if (seconds_.size() != length) seconds_.clear();
+  PlanInput input;
+  input.period = recorder_.Last(length, seconds_, residency_.live());
+  if (!input.period.usable) return;
+  input.capacity = Capacity();
+  input.piece_bytes = PieceBytes(budget_);
+  input.frees = frees_;
+  const policy::LinkRates link = DeviceLinkRates(device_);
+  input.period.trace.device_bytes = input.capacity;
+  input.period.trace.link = link;
+  job_.Request(std::move(input), turns_);
+}
+
+void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
+  traffic_.Deactivate();
+  if (!traffic_.Quiet() && !executor_->Await(lock, [&] { return traffic_.Quiet(); })) return;
+  if (schedule_ == nullptr) {
+    plain_length_ =
+        plain_count_ > schedule->length && schedule->length < kPlainRing ? schedule->length : 0;
+  }
+  schedule_ = std::move(schedule);
+  ++generation_;
+  ++statistics_.plans;
+  period_ = 0;
+
+  Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
+  LaunchMark mark;
+  MarkStreams(&mark);
+  traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
+                    approach.resident, mark);
+  boundary_ = {};
+  slower_ = 0;
+  timer_.Start(schedule_->length);
+  executor_->Changed();
+  ATP_LOG_INFO(
+      "device %d: plan %llu: period of %u launches, %.1f MiB each way a period, promise %.3f ms",
+      device_, static_cast<unsigned long long>(statistics_.plans), schedule_->length,
+      static_cast<double>(schedule_->moved_bytes) / (1 << 20), schedule_->promise_seconds * 1e3);
+}
+
+void DeviceLoop::OnMoved(const Action& action, bool to_device) {
+  residency_.Set(action.allocation, action.offset, action.bytes,
+                 to_device ? Where::kDevice : Where::kHost);
+}
+
+void DeviceLoop::Break() {
+  ++statistics_.breaks;
+  traffic_.Deactivate();
+  timer_.Drop();
+  schedule_.reset();
+  boundary_ = {};
+  plain_length_ = 0;
+  plain_count_ = 0;
+  // From here on the driver moves pages by itself.
+  residency_.ForgetAll();
+}
+
+// While nothing is planned, each launch leaves an event, so that the period before the first plan
+// is known when it is found.
+void DeviceLoop::ClockPlain(const LaunchView& launch) {
+  if (plain_ring_.size() < kPlainRing) plain_ring_.resize(kPlainRing);
+  CUevent& event = plain_ring_[plain_count_++ % kPlainRing];
+  if (event == nullptr) event = hints_.NewEvent(CU_EVENT_DEFAULT);
+  hints_.Record(event, launch.stream, launch.per_thread);
+}
+
+void DeviceLoop::ReadPlainPeriod() {
+  if (plain_length_ == 0) return;
+  const CUevent begin = plain_ring_[(plain_count_ - 1 - plain_length_) % kPlainRing];
+  const CUevent end = plain_ring_[(plain_count_ - 1) % kPlainRing];
+  if (!hints_.Done(end)) return;
+  plain_seconds_ = hints_.Elapsed(begin, end);
+  plain_length_ = 0;
+}
+
+// Compares what a planned period took with what it took before; a plan that does not pay is given
+// up.
+void DeviceLoop::Judge() {
+  if (streams_.empty()) return;
+  ReadPlainPeriod();
+  CUevent& now = boundary_[period_ % 2];
+  const CUevent last = boundary_[(period_ + 1) % 2];
+  if (last != nullptr && now != nullptr && hints_.Done(last)) {
+    const double took =
+        hints_.Elapsed(now, last);  // `now` still holds the start of the period before
+    if (took > 0) {
+      statistics_.seconds += took;
+      ++statistics_.measured;
+      slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
+    }
+  }
+  if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
+  hints_.Record(now, streams_.front().handle, streams_.front().per_thread);
+  if (slower_ >= kSlowerLimit) TurnOff("planned periods take longer than plain managed memory");
+}
+
+void DeviceLoop::MarkStreams(LaunchMark* mark) {
+  mark->count = 0;
+  for (const Stream& stream : streams_) {
+    CUevent& event = mark->events[mark->count];
+    if (event == nullptr) event = hints_.NewEvent();
+    if (hints_.Record(event, stream.handle, stream.per_thread) == CUDA_SUCCESS) ++mark->count;
+  }
+}
+
+bool DeviceLoop::RememberStream(const LaunchView& launch) {
+  for (const Stream& s : streams_) {
+    if (s.handle == launch.stream && s.per_thread == launch.per_thread) return true;
+  }
+  if (streams_.size() == LaunchMark::kMaxStreams) return false;
+  streams_.push_back({launch.stream, launch.per_thread});
+  return true;
+}
+
+void DeviceLoop::OnStreamDestroy(CUstream stream) {
+  Lock lock(traffic_.mutex());
+  std::erase_if(streams_, [&](const Stream& s) { return s.handle == stream; });
+}
+
+void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {
+  if (!turns_ || mode_.load(std::memory_order_relaxed) != Mode::kWatch) return;
+  Lock lock(traffic_.mutex());
+  if (!traffic_.active()) return;
+  LaunchMark mark;
+  switch (kind) {
+    case Wait::kEvent:
+      mark.events[mark.count++] = event;
+      break;
+    case Wait::kStream:
+    case Wait::kContext:
+      break;
+  }
+  if (kind != Wait::kEvent) {
+    for (size_t i = 0; i < streams_.size(); ++i) {
+      const Stream& s = streams_[i];
+      if (kind == Wait::kStream && (s.handle != stream || s.per_thread != per_thread)) continue;
+      if (wait_events_[i] == nullptr) wait_events_[i] = hints_.NewEvent();
+      hints_.Record(wait_events_[i], s.handle, s.per_thread);
+      mark.events[mark.count++] = wait_events_[i];
+    }
+  }
+  if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
+}
+
+void DeviceLoop::LetGo(const char* what) {
+  if (++statistics_.let_go == 1)
+    ATP_LOG_WARN("device %d: %s; the launch goes on without it", device_, what);
+  if (statistics_.let_go >= kLetGoLimit) TurnOff(what);
+}
+
+void DeviceLoop::TurnOff(const char* why) {
+  traffic_.Deactivate();
+  schedule_.reset();
+  mode_ = Mode::kOff;
+  ATP_LOG_WARN("device %d: no hints from now on: %s", device_, why);
+}
+
+void DeviceLoop::Stop() {
+  Lock lock(traffic_.mutex());
+  if (mode_ == Mode::kFits) return;
+  traffic_.Deactivate();
+  mode_ = Mode::kOff;
+  if (executor_ != nullptr) executor_->Stop();
+  const Traffic::Counters& c = traffic_.counters();
+  const double mib = 1 << 20;
+  ATP_LOG_INFO(
+      "device %d: %llu periods seen, %llu planned, %llu plans, %llu breaks; moved %.1f MiB to the "
+      "host in %llu calls, "
+      "%.1f MiB to the device in %llu calls, %llu errors, %llu let go",
+      device_, Count(statistics_.periods), Count(statistics_.planned_periods),
+      Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
+      Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
+      Count(c.errors), Count(statistics_.let_go));
+  if (statistics_.measured > 0 && schedule_ != nullptr && schedule_->bound_seconds > 0) {
+    const double mean = statistics_.seconds / static_cast<double>(statistics_.measured);
+    ATP_LOG_INFO(
+        "device %d: %.3f ms a planned period, %.2f x bound_safe (as seen by the shim: whole "
+        "allocations)",
+        device_, mean * 1e3, mean / schedule_->bound_seconds);
+  }
+}
+
+}  // namespace atp::shim

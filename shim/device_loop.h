@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of one device: watches its launches, finds their period, has it planned, and lets the
+// movers execute the plan. Any thread; one lock (the traffic's), never held across a driver call
+// that may block.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "policy/period.h"
+#include "shim/executor.h"
+#include "shim/hints.h"
+#include "shim/loop.h"
+#include "shim/mover.h"
+#include "shim/period_timer.h"
+#include "shim/plan_job.h"
+#include "shim/recorder.h"
+#include "shim/residency.h"
+
+namespace atp::shim {
+
+class DeviceLoop : private Traffic::Observer {
+ public:
+  DeviceLoop(int device, CUcontext context);
+
+  void OnAlloc(Allocation* allocation);
+  void OnFree(Allocation* allocation);
+  void BeforeLaunch(const LaunchView& launch);
+  void AfterLaunch(const LaunchView& launch);
+  void BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event);
+  void OnStreamDestroy(CUstream stream);
+  void Stop();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Mode : uint8_t {
+    kFits,   // everything fits the budget: nothing is watched
+    kWatch,  // launches are recorded; a plan runs when `schedule_` is set
+    kOff,    // hints do not help or do not work here; the program runs on plain managed memory
+  };
+  struct Stream {
+    CUstream handle;
+    bool per_thread;
+  };
+
+  void OnMoved(const Action& action, bool to_device) override;
+  bool StartWatching();
+  void StartExecutor();
+  void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
+  void Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock);
+  void RequestPlan(uint32_t length);
+  void Break();
+  void ClockPlain(const LaunchView& launch);
+  void ReadPlainPeriod();
+  void Judge();
+  void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
+  void MarkStreams(LaunchMark* mark);
+  bool RememberStream(const LaunchView& launch);
+  void LetGo(const char* what);
+  void TurnOff(const char* why);
+  uint64_t Capacity() const;
+
+  const int device_;
+  const CUcontext context_;
+  const uint64_t budget_;
+  std::atomic<Mode> mode_{Mode::kFits};
+  bool warned_ = false;
+  bool turns_ = false;  // the program's thread plays the movers (lane executor)
+
+  DriverHints hints_;
+  Traffic traffic_;
+  std::unique_ptr<Executor> executor_;
+  Residency residency_;
+  uint64_t managed_bytes_ = 0;
+
+  policy::PeriodDetector detector_;
+  Recorder recorder_;
+  PeriodTimer timer_;
+  PlanJob job_;
+  uint64_t frees_ = 0;           // plans made before a free are not adopted
+  std::vector<double> seconds_;  // measured, by position; empty before the first planned period
+  uint32_t phase_ = 0;
+  std::shared_ptr<const Schedule> schedule_;
+  uint64_t period_ = 0;          // since the schedule was adopted
+  std::vector<Stream> streams_;  // on which the program launches
+  std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
+
+  struct Launched {  // between BeforeLaunch and AfterLaunch of a thread
+    uint64_t generation = 0;
+    uint32_t position = 0;
+    uint64_t flag_sequence = 0;
+    bool flagged = false;
+  };
+  static thread_local Launched launched_;
+  uint64_t generation_ = 0;
+
+  struct Statistics {
+    uint64_t periods = 0, planned_periods = 0, breaks = 0, plans = 0, let_go = 0;
+    double seconds = 0;  // of planned periods that were measured
+    uint64_t measured = 0;
+  } statistics_;
+  std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods
+  static constexpr uint64_t kPlainRing = 4096;
+  std::vector<CUevent> plain_ring_;
+  uint64_t plain_count_ = 0;   // launches since the last break
+  uint32_t plain_length_ = 0;  // of the period whose events are still to be read
+  double plain_seconds_ = 0;   // that period, on plain managed memory; 0 = not known
+  unsigned slower_ = 0;
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/hints.h"
+
+#include "shim/resolve.h"
+
+namespace atp::shim {
+namespace {
+
+// Driver calls of ours from the program's thread need the device's context current there, whatever
+// the program has current.
+class WithContext {
+ public:
+  explicit WithContext(CUcontext context) {
+    CUcontext current = nullptr;
+    real().cuCtxGetCurrent(&current);
+    if (current != context) pushed_ = real().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
+  }
+  ~WithContext() {
+    CUcontext popped;
+    if (pushed_) real().cuCtxPopCurrent_v2(&popped);
+  }
+
+ private:
+  bool pushed_ = false;
+};
+
+// In relaxed mode our calls do not invalidate a capture that some thread has open.
+class Relaxed {
+ public:
+  Relaxed() { Exchange(); }
+  ~Relaxed() { Exchange(); }
+
+ private:
+  void Exchange() {
+    if (real().cuThreadExchangeStreamCaptureMode != nullptr) {
+      real().cuThreadExchangeStreamCaptureMode(&mode_);
+    }
+  }
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace
+
+bool DriverHints::Open() {
+  WithContext current(context_);
+  Relaxed relaxed;
+  for (CUstream& stream : evict_streams_) {
+    if (real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
+  }
+  return real().cuStreamCreate(&fetch_stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+}
+
+CUresult DriverHints::Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream) {
+  if (real().cuMemPrefetchAsync_v2 != nullptr) {
+    CUmemLocation location{};
+    location.type = to_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST;
+    location.id = to_device ? device_ : 0;
+    return real().cuMemPrefetchAsync_v2(address, bytes, location, 0, stream);
+  }
+  if (real().cuMemPrefetchAsync == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return real().cuMemPrefetchAsync(address, bytes, to_device ? device_ : CU_DEVICE_CPU, stream);
+}
+
+CUresult DriverHints::Evict(unsigned mover, uint64_t address, uint64_t bytes) {
+  WithContext current(context_);
+  Relaxed relaxed;
+  const CUresult result = Prefetch(address, bytes, false, evict_streams_[mover]);
+  // On an idle stream the driver returns when the pages have left; should one ever not, room must
+  // not be counted early.
+  if (result == CUDA_SUCCESS) return real().cuStreamSynchronize(evict_streams_[mover]);
+  return result;
+}
+
+CUresult DriverHints::Fetch(uint64_t address, uint64_t bytes, CUevent done) {
+  WithContext current(context_);
+  Relaxed relaxed;
+  const CUresult result = Prefetch(address, bytes, true, fetch_stream_);
+  if (result == CUDA_SUCCESS && done != nullptr) real().cuEventRecord(done, fetch_stream_);
+  return result;
+}
+
+CUevent DriverHints::NewEvent(unsigned flags) {
+  WithContext current(context_);
+  Relaxed relaxed;
+  CUevent event = nullptr;
+  real().cuEventCreate(&event, flags);
+  return event;
+}
+
+CUresult DriverHints::Record(CUevent event, CUstream stream, bool per_thread) {
+  WithContext current(context_);
+  const auto record = per_thread && real().cuEventRecord_ptsz != nullptr ? real().cuEventRecord_ptsz
+                                                                         : real().cuEventRecord;
+  return record(event, stream);
+}
+
+CUresult DriverHints::StreamWait(CUstream stream, bool per_thread, CUevent event) {
+  WithContext current(context_);
+  const auto wait = per_thread && real().cuStreamWaitEvent_ptsz != nullptr
+                        ? real().cuStreamWaitEvent_ptsz
+                        : real().cuStreamWaitEvent;
+  return wait(stream, event, 0);
+}
+
+bool DriverHints::Done(CUevent event) {
+  Relaxed relaxed;
+  return real().cuEventQuery(event) == CUDA_SUCCESS;
+}
+
+double DriverHints::Elapsed(CUevent begin, CUevent end) {
+  float milliseconds = -1e3f;
+  if (real().cuEventElapsedTime_v2 != nullptr) {
+    if (real().cuEventElapsedTime_v2(&milliseconds, begin, end) != CUDA_SUCCESS) return -1;
+  } else if (real().cuEventElapsedTime == nullptr ||
+             real().cuEventElapsedTime(&milliseconds, begin, end) != CUDA_SUCCESS) {
+    return -1;
+  }
+  return milliseconds * 1e-3;
+}
+
+ThreadCalls DriverHints::Threads() {
+  ThreadCalls calls;
+  calls.enter = [context = context_] {
+    real().cuCtxSetCurrent(context);
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (real().cuThreadExchangeStreamCaptureMode != nullptr) {
+      real().cuThreadExchangeStreamCaptureMode(&mode);
+    }
+  };
+  calls.event_synchronize = [](CUevent event) { real().cuEventSynchronize(event); };
+  return calls;
+}
+
+LaneCalls DriverHints::Lanes() {
+  return {real().atpSimLane, real().atpSimNow, real().atpSimWaitAny};
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver calls that the loop makes: prefetch both ways on streams of our own, events. Errors
+// come back as values; the program's error state is not touched. Every call is bracketed so that a
+// capture in any thread survives it.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+
+#include "shim/executor.h"
+#include "shim/mover.h"
+
+namespace atp::shim {
+
+class DriverHints : public HintPort {
+ public:
+  DriverHints(CUcontext context, int device) : context_(context), device_(device) {}
+  bool Open();  // creates the streams; false when the driver refuses
+
+  CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) override;
+  CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) override;
+  CUevent NewEvent() override { return NewEvent(CU_EVENT_DISABLE_TIMING); }
+  CUevent NewEvent(unsigned flags);
+  CUresult Record(CUevent event, CUstream stream, bool per_thread) override;
+  CUresult StreamWait(CUstream stream, bool per_thread, CUevent event);
+  bool Done(CUevent event);
+  // Seconds between two completed events, negative when not known.
+  double Elapsed(CUevent begin, CUevent end);
+  ThreadCalls Threads();
+  static LaneCalls Lanes();  // null members on a real driver
+
+ private:
+  CUresult Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream);
+
+  CUcontext context_;
+  int device_;
+  std::array<CUstream, kEvictMovers> evict_streams_{};
+  CUstream fetch_stream_ = nullptr;
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/loop.h"
+
+#include <array>
+#include <atomic>
+#include <mutex>
+
+#include "shim/device_loop.h"
+
+namespace atp::shim {
+namespace {
+
+constexpr int kMaxDevices = 64;
+std::atomic<int> device_end{0};  // one past the highest device in use
+std::array<std::atomic<DeviceLoop*>, kMaxDevices>
+    loops{};  // never freed: hooks may run until the very end
+
+DeviceLoop* LoopOf(int device) {
+  if (device < 0 || device >= kMaxDevices) return nullptr;
+  return loops[device].load(std::memory_order_acquire);
+}
+
+template <typename Body>
+void ForEachLoop(Body body) {
+  const int end = device_end.load(std::memory_order_acquire);
+  for (int device = 0; device < end; ++device) {
+    if (DeviceLoop* loop = LoopOf(device)) body(loop);
+  }
+}
+
+// A launch belongs to the device that owns what it touches.
+DeviceLoop* LoopOf(const LaunchView& launch) {
+  return launch.touch_count == 0 ? nullptr : LoopOf(launch.touches[0].allocation->device);
+}
+
+}  // namespace
+
+void LoopStart(int device, CUcontext context) {
+  if (device < 0 || device >= kMaxDevices || LoopOf(device) != nullptr) return;
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
+  if (LoopOf(device) == nullptr) {
+    loops[device].store(new DeviceLoop(device, context), std::memory_order_release);
+    if (device >= device_end) device_end = device + 1;
+  }
+}
+
+void LoopOnAlloc(Allocation* allocation) {
+  if (DeviceLoop* loop = LoopOf(allocation->device)) loop->OnAlloc(allocation);
+}
+
+void LoopOnFree(Allocation* allocation) {
+  if (DeviceLoop* loop = LoopOf(allocation->device)) loop->OnFree(allocation);
+}
+
+void LoopBeforeLaunch(const LaunchView& launch) {
+  if (DeviceLoop* loop = LoopOf(launch)) loop->BeforeLaunch(launch);
+}
+
+void LoopAfterLaunch(const LaunchView& launch) {
+  if (DeviceLoop* loop = LoopOf(launch)) loop->AfterLaunch(launch);
+}
+
+void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {
+  ForEachLoop([&](DeviceLoop* loop) { loop->BeforeWait(kind, stream, per_thread, event); });
+}
+
+void LoopOnStreamDestroy(CUstream stream) {
+  ForEachLoop([&](DeviceLoop* loop) { loop->OnStreamDestroy(stream); });
+}
+
+void LoopStop() {
+  ForEachLoop([](DeviceLoop* loop) { loop->Stop(); });
+}
+
+}  // namespace atp::shim

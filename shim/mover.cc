@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mover.h"
+
+#include <algorithm>
+
+namespace atp::shim {
+
+class EvictMover : public Mover {
+ public:
+  EvictMover(Traffic* traffic, unsigned index) : t_(traffic), index_(index) {}
+  const char* name() const override { return index_ == 0 ? "atp-evict-0" : "atp-evict-1"; }
+
+  Poll Look() override {
+    if (!t_->active()) return {};
+    if (!holding_) {
+      if (!HasNext()) return {};
+      holding_ = true;
+      sequence_ = t_->evict_next_++;
+      waited_ = 0;
+    }
+    const LaunchMark* mark = MarkOf(sequence_);
+    if (mark == nullptr) return {};  // its launch has not been submitted yet
+    if (waited_ < mark->count) return {Poll::Kind::kEvent, mark->events[waited_]};
+    return {Poll::Kind::kReady};
+  }
+
+  void OnEvent(CUevent) override { ++waited_; }
+
+  void Act(std::unique_lock<std::mutex>& lock) override {
+    uint64_t flag = 0;
+    const Action action = t_->EvictAt(sequence_, &flag);
+    calling_ = true;
+    lock.unlock();
+    const CUresult result =
+        t_->port().Evict(index_, action.allocation->address + action.offset, action.bytes);
+    lock.lock();
+    calling_ = false;
+    holding_ = false;
+    if (result != CUDA_SUCCESS) return t_->Failed();
+    t_->Moved(action, /*to_device=*/false);
+    if (sequence_ >= t_->evict_first_.size())
+      t_->resident_ -= std::min(action.bytes, t_->resident_);
+  }
+
+  void Drop() { holding_ = false; }
+  bool calling() const { return calling_; }
+  bool holding() const { return holding_; }
+  uint64_t sequence() const { return sequence_; }
+
+ private:
+  bool HasNext() const {
+    return t_->evict_next_ < t_->evict_first_.size() || !t_->schedule_->evicts.empty();
+  }
+  const LaunchMark* MarkOf(uint64_t sequence) const {
+    uint64_t flag = 0;
+    t_->EvictAt(sequence, &flag);
+    if (sequence < t_->evict_first_.size()) return &t_->start_mark_;
+    return flag < t_->marks_recorded_ ? &t_->marks_[flag % t_->marks_.size()] : nullptr;
+  }
+
+  Traffic* t_;
+  unsigned index_;
+  bool holding_ = false;
+  bool calling_ = false;
+  uint64_t sequence_ = 0;
+  unsigned waited_ = 0;
+};
+
+class FetchMover : public Mover {
+ public:
+  explicit FetchMover(Traffic* traffic) : t_(traffic) {}
+  const char* name() const override { return "atp-fetch"; }
+
+  Poll Look() override {
+    if (!t_->active()) return {};
+    const uint64_t first = t_->fetch_first_.size();
+    const Schedule& s = *t_->schedule_;
+    if (t_->fetch_issued_ >= first && s.fetches.empty()) return {};
+    const Action& action = Next();
+    const bool room = t_->fetch_issued_ < first || t_->resident_ + action.bytes <= t_->capacity_;
+    if (!room || PartnerStaying(action)) return {};
+    // The event ring is reused: never overtake what the program may still have to wait for.
+    if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};
+    if (t_->in_flight_bytes_ + action.bytes > kMaxInFlight && !t_->in_flight_.empty()) {
+      return {Poll::Kind::kEvent, EventOf(t_->in_flight_.front().sequence)};
+    }
+    return {Poll::Kind::kReady};
+  }
+
+  void OnEvent(CUevent) override {
+    if (t_->in_flight_.empty()) return;
+    t_->in_flight_bytes_ -= t_->in_flight_.front().bytes;
+    t_->in_flight_.pop_front();
+  }
+
+  void Act(std::unique_lock<std::mutex>& lock) override {
+    const Action action = Next();
+    const uint64_t sequence = t_->fetch_issued_;
+    CUevent& event = t_->fetch_events_[sequence % Traffic::kFetchEvents];
+    if (event == nullptr) event = t_->port().NewEvent();
+    // Room is taken from the start of the move.
+    if (sequence >= t_->fetch_first_.size()) t_->resident_ += action.bytes;
+    calling_ = true;
+    lock.unlock();
+    const CUresult result =
+        t_->port().Fetch(action.allocation->address + action.offset, action.bytes, event);
+    lock.lock();
+    calling_ = false;
+    if (!t_->active()) return;
+    ++t_->fetch_issued_;
+    if (result != CUDA_SUCCESS) return t_->Failed();
+    t_->Moved(action, /*to_device=*/true);
+    t_->in_flight_.push_back({sequence, action.bytes});
+    t_->in_flight_bytes_ += action.bytes;
+  }
+
+  bool calling() const { return calling_; }
+
+ private:
+  CUevent EventOf(uint64_t sequence) const {
+    return t_->fetch_events_[sequence % Traffic::kFetchEvents];
+  }
+  const Action& Next() const {
+    const uint64_t first = t_->fetch_first_.size();
+    if (t_->fetch_issued_ < first) return t_->fetch_first_[t_->fetch_issued_];
+    const auto& list = t_->schedule_->fetches;
+    return list[(t_->fetch_issued_ - first) % list.size()];
+  }
+  // True while the eviction that a fetch brings back has not left yet.
+  bool PartnerStaying(const Action& action) const {
+    const uint64_t first = t_->fetch_first_.size();
+    const uint64_t done = t_->EvictsDone();
+    if (t_->fetch_issued_ < first) return done < t_->evict_first_.size();
+    uint64_t period = (t_->fetch_issued_ - first) / t_->schedule_->fetches.size();
+    if (action.partner_in_previous_period) {
+      if (period == 0) return false;
+      --period;
+    }
+    return done <= t_->evict_first_.size() + period * t_->schedule_->evicts.size() + action.partner;
+  }
+
+  Traffic* t_;
+  bool calling_ = false;
+};
+
+void Traffic::Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
+                       std::vector<Action> fetch_first, uint64_t resident,
+                       const LaunchMark& start_mark) {
+  Deactivate();
+  schedule_ = std::move(schedule);
+  evict_first_ = std::move(evict_first);
+  fetch_first_ = std::move(fetch_first);
+  resident_ = resident;
+  start_mark_ = start_mark;
+  // Two periods of marks: the program may run ahead of the movers by one.
+  marks_.resize(std::max<size_t>(marks_.size(), 2 * std::max(1u, schedule_->flagged)));
+}
+
+void Traffic::Deactivate() {
+  schedule_.reset();
+  evict_first_.clear();
+  fetch_first_.clear();
+  evict_next_ = fetch_issued_ = fetch_needed_ = marks_recorded_ = 0;
+  in_flight_.clear();
+  in_flight_bytes_ = 0;
+  for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
+    static_cast<EvictMover*>(movers_[i].get())->Drop();
+  }
+}
+
+bool Traffic::Quiet() const {
+  for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
+    if (static_cast<const EvictMover*>(movers_[i].get())->calling()) return false;
+  }
+  return movers_.empty() || !static_cast<const FetchMover*>(movers_.back().get())->calling();
+}
+
+uint64_t Traffic::Need(uint64_t period, uint32_t position) {
+  return fetch_needed_ = fetch_first_.size() + period * schedule_->fetches.size() +
+                         schedule_->fetch_cut[position];
+}
+
+CUevent Traffic::FetchEvent(uint64_t needed) const {
+  if (!active() || needed == 0 || fetch_issued_ >= needed + kFetchEvents) return nullptr;
+  return fetch_events_[(needed - 1) % kFetchEvents];
+}
+
+bool Traffic::MarkFree(uint64_t flag_sequence) const {
+  if (flag_sequence < marks_.size()) return true;
+  const uint64_t sequence = EvictsDone();
+  if (sequence < evict_first_.size()) return false;
+  // The oldest mark that an eviction in hand or still to come reads.
+  const uint64_t at = sequence - evict_first_.size();
+  const uint64_t oldest = at / schedule_->evicts.size() * schedule_->flagged +
+                          schedule_->oldest_flag[at % schedule_->evicts.size()];
+  return oldest + marks_.size() > flag_sequence;
+}
+
+const Action& Traffic::EvictAt(uint64_t sequence, uint64_t* flag_sequence) const {
+  if (sequence < evict_first_.size()) return evict_first_[sequence];
+  const uint64_t at = sequence - evict_first_.size();
+  const Action& action = schedule_->evicts[at % schedule_->evicts.size()];
+  *flag_sequence =
+      at / schedule_->evicts.size() * schedule_->flagged + schedule_->flag_index[action.position];
+  return action;
+}
+
+uint64_t Traffic::EvictsDone() const {
+  uint64_t done = evict_next_;
+  for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
+    const auto* mover = static_cast<const EvictMover*>(movers_[i].get());
+    if (mover->holding()) done = std::min(done, mover->sequence());
+  }
+  return done;
+}
+
+void Traffic::Moved(const Action& action, bool to_device) {
+  ++(to_device ? counters_.fetch_calls : counters_.evict_calls);
+  (to_device ? counters_.fetch_bytes : counters_.evict_bytes) += action.bytes;
+  if (observer_ != nullptr) observer_->OnMoved(action, to_device);
+}
+
+void Traffic::Failed() {
+  // A hint that fails costs a fault, nothing else; a driver that refuses them is not asked for
+  // ever.
+  constexpr uint64_t kTooMany = 8;
+  if (++counters_.errors >= kTooMany) Deactivate();
+}
+
+std::vector<Mover*> Traffic::movers() {
+  if (movers_.empty()) {
+    for (unsigned i = 0; i < kEvictMovers; ++i) {
+      movers_.push_back(std::make_unique<EvictMover>(this, i));
+    }
+    movers_.push_back(std::make_unique<FetchMover>(this));
+  }
+  std::vector<Mover*> list;
+  for (auto& m : movers_) list.push_back(m.get());
+  return list;
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movers execute a schedule: eviction movers and one fetch mover share a Traffic, the state of all
+// moves of one device. Safety does not depend on any of this: a range that is not where the plan
+// wants it costs time (a fault), never data.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "shim/executor.h"
+#include "shim/schedule.h"
+
+namespace atp::shim {
+
+// The driver calls that movers make. Tests replace it.
+class HintPort {
+ public:
+  virtual ~HintPort() = default;
+  // Moves a range to the host on the idle stream of eviction mover `mover`; returns when it has
+  // left.
+  virtual CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) = 0;
+  // Starts to move a range to the device and records `done` behind it.
+  virtual CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) = 0;
+  virtual CUevent NewEvent() = 0;
+  virtual CUresult Record(CUevent event, CUstream stream, bool per_thread) = 0;
+};
+
+inline constexpr unsigned kEvictMovers =
+    2;  // one copies while the other's pages are mapped on the host
+inline constexpr uint64_t kMaxInFlight =
+    32u << 20;  // per direction: what a device-wide synchronisation may wait for
+inline constexpr uint64_t kPieceBytes = 8u << 20;
+
+// Where the program's last users of a position are: one event a stream.
+struct LaunchMark {
+  static constexpr unsigned kMaxStreams = 8;
+  std::array<CUevent, kMaxStreams> events{};
+  unsigned count = 0;
+};
+
+class Traffic {
+ public:
+  Traffic(HintPort* port, uint64_t capacity) : port_(port), capacity_(capacity) {}
+
+  std::mutex& mutex() { return mutex_; }
+  HintPort& port() { return *port_; }
+  uint64_t capacity() const { return capacity_; }
+
+  // All below: the lock is held, unless said otherwise.
+  // Starts a schedule at a period's start. `evict_first` and `fetch_first` bring residency to where
+  // the schedule expects it; `resident` counts bytes on the device once they are done. `start_mark`
+  // = everything that the program has submitted so far.
+  void Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
+                std::vector<Action> fetch_first, uint64_t resident, const LaunchMark& start_mark);
+  void Deactivate();
+  bool active() const { return schedule_ != nullptr; }
+  bool Quiet() const;  // no mover is inside a driver call
+
+  // The program is at `position` of period `period`: how many fetches must have been issued before
+  // that launch.
+  uint64_t Need(uint64_t period, uint32_t position);
+  bool FetchesIssued(uint64_t needed) const { return fetch_issued_ >= needed; }
+  // The event behind the last of them, null when there is none or it is long done.
+  CUevent FetchEvent(uint64_t needed) const;
+
+  // The slot for the marks of a flagged position; false while movers still need the slot's previous
+  // use.
+  bool MarkFree(uint64_t flag_sequence) const;
+  LaunchMark& MarkSlot(uint64_t flag_sequence) { return marks_[flag_sequence % marks_.size()]; }
+  void MarkRecorded(uint64_t flag_sequence) { marks_recorded_ = flag_sequence + 1; }
+
+  // Told of every move that a mover has issued, with the lock held.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    virtual void OnMoved(const Action& action, bool to_device) = 0;
+  };
+  void Observe(Observer* observer) { observer_ = observer; }
+
+  struct Counters {
+    uint64_t evict_calls = 0, fetch_calls = 0, evict_bytes = 0, fetch_bytes = 0, errors = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
+  std::vector<Mover*> movers();
+
+ private:
+  friend class EvictMover;
+  friend class FetchMover;
+  const Action& EvictAt(uint64_t sequence, uint64_t* flag_sequence) const;
+  uint64_t EvictsDone() const;  // every eviction below this sequence number has left
+  void Moved(const Action& action, bool to_device);
+  void Failed();
+
+  std::mutex mutex_;
+  HintPort* port_;
+  uint64_t capacity_;
+  Observer* observer_ = nullptr;
+  Counters counters_;
+
+  std::shared_ptr<const Schedule> schedule_;
+  std::vector<Action> evict_first_, fetch_first_;
+  LaunchMark start_mark_;
+  uint64_t resident_ = 0;
+
+  // Sequence numbers count the first lists, then period after period of the schedule.
+  uint64_t evict_next_ = 0;
+  uint64_t fetch_issued_ = 0;
+  std::vector<LaunchMark> marks_;
+  uint64_t marks_recorded_ = 0;
+
+  static constexpr uint64_t kFetchEvents = 256;
+  std::array<CUevent, kFetchEvents> fetch_events_{};
+  struct InFlight {
+    uint64_t sequence, bytes;
+  };
+  std::deque<InFlight> in_flight_;
+  uint64_t in_flight_bytes_ = 0;
+  uint64_t fetch_needed_ = 0;  // by the newest launch: its event must not be reused
+
+  std::vector<std::unique_ptr<Mover>> movers_;
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the launches of one period with events, without ever waiting: begin behind the launch's
+// own waits, end behind the launch.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "shim/hints.h"
+
+namespace atp::shim {
+
+class PeriodTimer {
+ public:
+  explicit PeriodTimer(DriverHints* hints) : hints_(hints) {}
+
+  void Start(uint32_t length);
+  bool measuring() const { return measuring_; }
+  void Begin(uint32_t position, CUstream stream, bool per_thread);
+  void End(uint32_t position, CUstream stream, bool per_thread);
+  void Finish() { collecting_ = measuring_, measuring_ = false; }
+  void Drop() { measuring_ = collecting_ = false; }
+  // True once, when the finished period's times have arrived.
+  bool Collect(std::vector<double>* seconds);
+
+ private:
+  DriverHints* hints_;
+  std::vector<CUevent> begin_, end_;
+  uint32_t length_ = 0;
+  bool measuring_ = false, collecting_ = false;
+};
+
+}  // namespace atp::shim

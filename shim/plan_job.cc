@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/plan_job.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+#include "policy/bounds.h"
+#include "policy/planner.h"
+
+namespace atp::shim {
+
+PlanOutput MakeSchedule(PlanInput input) {
+  PlanOutput output;
+  output.frees = input.frees;
+  policy::PlanOptions options;
+  options.memory = input.capacity;
+  options.granule = kGranule;
+  const policy::Plan plan = policy::MakePlan(input.period.trace, options);
+  if (!plan.feasible) {
+    output.why = plan.why;
+    return output;
+  }
+  auto schedule = std::make_shared<Schedule>(
+      BuildSchedule(plan, input.period.placed,
+                    static_cast<uint32_t>(input.period.trace.launches.size()), input.piece_bytes));
+  schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
+  output.schedule = std::move(schedule);
+  return output;
+}
+
+void PlanJob::Request(PlanInput input, bool inline_planning) {
+  state_ = std::make_shared<State>();
+  if (inline_planning) {
+    state_->output = MakeSchedule(std::move(input));
+    state_->ready = true;
+    return;
+  }
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  std::thread planner([state = state_, in = std::move(input)]() mutable {
+    PlanOutput output = MakeSchedule(std::move(in));
+    std::lock_guard lock(state->mutex);
+    state->output = std::move(output);
+    state->ready = true;
+  });
+  pthread_setname_np(planner.native_handle(), "atp-plan");
+  planner.detach();
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+bool PlanJob::Take(PlanOutput* output) {
+  if (state_ == nullptr) return false;
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->ready) return false;
+    *output = std::move(state_->output);
+  }
+  state_.reset();
+  return true;
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans a period away from the launching thread (or at once, where the program's thread plays all
+// parts in virtual time).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "shim/recorder.h"
+#include "shim/schedule.h"
+
+namespace atp::shim {
+
+struct PlanInput {
+  Recorder::Period period;
+  uint64_t capacity = 0;
+  uint64_t piece_bytes = 0;
+  uint64_t frees = 0;  // of the loop when the request was made
+};
+
+struct PlanOutput {
+  std::shared_ptr<const Schedule> schedule;  // null: `why` says what does not fit
+  std::string why;
+  uint64_t frees = 0;
+};
+
+PlanOutput MakeSchedule(PlanInput input);
+
+class PlanJob {
+ public:
+  // `inline_planning`: Request returns with the result ready.
+  void Request(PlanInput input, bool inline_planning);
+  bool busy() const { return state_ != nullptr; }
+  // The result, once; false while it is still being made. Holding no lock is fine: the caller's
+  // lock serialises.
+  bool Take(PlanOutput* output);
+
+ private:
+  struct State {
+    std::mutex mutex;
+    bool ready = false;
+    PlanOutput output;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace atp::shim

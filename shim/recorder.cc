@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/recorder.h"
+
+#include <algorithm>
+
+namespace atp::shim {
+
+void Recorder::Record(const LaunchView& launch) {
+  if (entries_.empty()) {
+    entries_.resize(kLaunches);
+    touches_.resize(kTouches);
+  }
+  Entry& entry = entries_[launches_++ % kLaunches];
+  entry.first_touch = touched_;
+  entry.touch_count = static_cast<uint32_t>(launch.touch_count);
+  for (size_t i = 0; i < launch.touch_count; ++i) {
+    const Touch& t = launch.touches[i];
+    touches_[touched_++ % kTouches] = {t.allocation->id, t.reads, t.writes};
+  }
+}
+
+Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seconds,
+                                const std::unordered_map<uint64_t, Allocation*>& live) const {
+  Period period;
+  if (length == 0 || length > launches_ || length > kLaunches) return period;
+  const uint64_t begin = launches_ - length;
+  if (touched_ - entries_[begin % kLaunches].first_touch > kTouches) return period;
+
+  std::unordered_map<uint64_t, uint32_t> index;
+  period.trace.launches.resize(length);
+  for (uint32_t i = 0; i < length; ++i) {
+    const Entry& entry = entries_[(begin + i) % kLaunches];
+    policy::Launch& launch = period.trace.launches[i];
+    // Nothing is known of durations before a planned period has run: then the plan is made for the
+    // link alone.
+    constexpr double kUnknown = 1e-6;
+    launch.seconds = i < seconds.size() ? seconds[i] : kUnknown;
+    for (uint32_t k = 0; k < entry.touch_count; ++k) {
+      const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
+      const auto [it, added] = index.try_emplace(touch.allocation_id, period.placed.size());
+      if (added) {
+        const auto alive = live.find(touch.allocation_id);
+        if (alive == live.end()) return period;
+        Allocation* a = alive->second;
+        period.placed.push_back({a, 0, a->mapped_bytes, i});
+        policy::Tensor tensor;
+        tensor.bytes = a->mapped_bytes;
+        period.trace.tensors.push_back(std::move(tensor));
+      }
+      const auto add_once = [&](std::vector<uint32_t>& list) {
+        if (std::find(list.begin(), list.end(), it->second) == list.end()) {
+          list.push_back(it->second);
+        }
+      };
+      if (touch.reads) add_once(launch.reads);
+      if (touch.writes) add_once(launch.writes);
+    }
+  }
+  period.usable = true;
+  return period;
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the shim believes each granule of managed memory to be: no driver call tells. Wrong beliefs
+// cost time only.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "shim/loop.h"
+#include "shim/schedule.h"
+
+namespace atp::shim {
+
+enum class Where : uint8_t { kUnknown, kDevice, kHost };
+
+class Residency {
+ public:
+  void Add(Allocation* allocation);
+  void Remove(const Allocation* allocation);
+  void Set(const Allocation* allocation, uint64_t offset, uint64_t bytes, Where where);
+  void ForgetAll();
+
+  const std::unordered_map<uint64_t, Allocation*>& live() const { return live_; }
+  // What has to move so that residency is as a period of `schedule` expects it at its start: what
+  // the period touches is on the device, but for what is out at its start, and nothing else is.
+  struct Approach {
+    std::vector<Action> evict;  // by address
+    std::vector<Action> fetch;  // by first use
+    uint64_t resident = 0;      // bytes on the device afterwards
+  };
+  Approach ToStartOf(const Schedule& schedule, uint64_t piece_bytes) const;
+
+ private:
+  using Granules = std::vector<Where>;
+  // Appends the granules of a range that should be at `where` and are not believed to be, joined to
+  // pieces.
+  void Missing(Allocation* allocation, uint64_t offset, uint64_t bytes, const Granules& want,
+               Where where, uint64_t piece_bytes, std::vector<Action>* out) const;
+
+  std::unordered_map<uint64_t, Allocation*> live_;
+  std::unordered_map<uint64_t, Granules> where_;
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/mover.h"
+
+#include <gtest/gtest.h>
+
+#include "fake_world.h"
+
+namespace atp::shim {
+namespace {
+
+// A program that reads `tensors` granules in a circle, one a launch, on a device that holds `fits`
+// of them.
+class Cycle {
+ public:
+  static constexpr uint64_t kLaunchNs = 200'000;
+  static constexpr double kRate = 25.0;  // bytes per ns: a granule takes 84 us
+
+  Cycle(uint32_t tensors, uint32_t fits, uint64_t launch_ns = kLaunchNs)
+      : tensors_(tensors),
+        fits_(fits),
+        launch_ns_(launch_ns),
+        world(kRate, fits * kGranule),
+        traffic(&world, fits * kGranule),
+        allocations_(tensors) {
+    executor_ = MakeLaneExecutor(FakeWorld::Calls(), traffic.movers(), 1);
+    for (uint32_t i = 0; i < tensors; ++i) {
+      allocations_[i].id = i + 1;
+      allocations_[i].address = (i + 1) * kGranule;
+      allocations_[i].bytes = allocations_[i].mapped_bytes = kGranule;
+    }
+    schedule_ = std::make_shared<Schedule>(BuildSchedule(Plan(), Tensors(), tensors, kPieceBytes));
+  }
+
+  void Start() {
+    // Out at the start: those that wrap around. All others are resident already, but for one that
+    // is fetched first.
+    std::vector<Action> out = schedule_->out_at_start;
+    for (uint32_t i = 1; i < fits_; ++i) world.MakeResident(allocations_[i].address, kGranule);
+    Action first;
+    first.allocation = &allocations_[0];
+    first.bytes = kGranule;
+    std::unique_lock lock(traffic.mutex());
+    traffic.Activate(schedule_, out, {first}, (tensors_ - out.size()) * kGranule, LaunchMark{});
+  }
+
+  void Run(uint32_t periods) {
+    for (const uint64_t end = period_ + periods; period_ < end; ++period_) {
+      for (uint32_t position = 0; position < tensors_; ++position) Launch(period_, position);
+    }
+  }
+
+  bool stuck = false;
+
+ private:
+  // Keeps the first fits-2 tensors resident; the others take turns in two granules.
+  policy::Plan Plan() const {
+    policy::Plan plan;
+    plan.feasible = true;
+    const uint32_t kept = fits_ - 2;
+    for (uint32_t i = kept; i < tensors_; ++i) {
+      policy::Move move;
+      move.tensor = i;
+      move.bytes = kGranule;
+      move.after = i;
+      move.before = i;
+      move.kind = policy::Move::Kind::kEvict;
+      move.start = i;
+      plan.evictions.push_back(move);
+      move.kind = policy::Move::Kind::kFetch;
+      move.start = i - 1;
+      plan.fetches.push_back(move);
+    }
+    return plan;
+  }
+  std::vector<Placed> Tensors() {
+    std::vector<Placed> placed;
+    for (uint32_t i = 0; i < tensors_; ++i) placed.push_back({&allocations_[i], 0, kGranule, i});
+    return placed;
+  }
+  void Launch(uint64_t period, uint32_t position) {
+    std::unique_lock lock(traffic.mutex());
+    executor_->CatchUp(lock);
+    if (traffic.active()) {
+      const uint64_t needed = traffic.Need(period, position);
+      const auto issued = [&] { return !traffic.active() || traffic.FetchesIssued(needed); };
+      if (!issued() && !executor_->Await(lock, issued)) stuck = true;
+      if (CUevent event = traffic.FetchEvent(needed)) world.StreamWait(event);
+    }
+    world.Launch(launch_ns_, {allocations_[position].address});
+    if (!traffic.active() || schedule_->flag_index[position] == Schedule::kNotFlagged) return;
+    const uint64_t flag = period * schedule_->flagged + schedule_->flag_index[position];
+    const auto free = [&] { return !traffic.active() || traffic.MarkFree(flag); };
+    if (!free() && !executor_->Await(lock, free)) stuck = true;
+    LaunchMark& mark = traffic.MarkSlot(flag);
+    if (mark.events[0] == nullptr) mark.events[0] = world.NewEvent();
+    world.Record(mark.events[0], nullptr, false);
+    mark.count = 1;
+    traffic.MarkRecorded(flag);
+  }
+
+  uint32_t tensors_, fits_;
+  uint64_t launch_ns_;
+  uint64_t period_ = 0;
+
+ public:
+  FakeWorld world;
+  Traffic traffic;
+
+ private:
+  std::vector<Allocation> allocations_;
+  std::shared_ptr<const Schedule> schedule_;
+  std::unique_ptr<Executor> executor_;
+};
+
+TEST(Mover, ALaunchNeverMeetsAMissingGranule) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  cycle.Run(20);
+  EXPECT_FALSE(cycle.stuck);
+  EXPECT_EQ(cycle.world.faults, 0u);
+  EXPECT_EQ(cycle.world.early_fetches, 0u);
+}
+
+TEST(Mover, ResidentBytesNeverExceedTheCapacity) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  cycle.Run(20);
+  EXPECT_GT(cycle.world.most_resident, 0u);
+  EXPECT_LE(cycle.world.most_resident, 8 * kGranule);
+}
+
+TEST(Mover, MovesHideBehindLongLaunches) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  cycle.Run(4);
+  const uint64_t before = cycle.world.compute_free();
+  cycle.Run(10);
+  // 12 launches of 200 us; six granules each way a period take 504 us: compute is the bound.
+  const double period = static_cast<double>(cycle.world.compute_free() - before) / 10;
+  EXPECT_LT(period, 1.01 * 12 * Cycle::kLaunchNs);
+}
+
+TEST(Mover, TheLinkIsTheBoundForShortLaunches) {
+  Cycle cycle(12, 8, 2'000);
+  cycle.Start();
+  cycle.Run(4);
+  const uint64_t before = cycle.world.compute_free();
+  cycle.Run(20);
+  EXPECT_EQ(cycle.world.faults, 0u);
+  const double period = static_cast<double>(cycle.world.compute_free() - before) / 20;
+  const double link = 6 * static_cast<double>(kGranule) / Cycle::kRate;
+  EXPECT_GE(period, 0.999 * link);
+  // Two granules take turns: a fetch waits for the eviction before it, so both directions alternate
+  // at worst.
+  EXPECT_LE(period, 2.1 * link);
+}
+
+TEST(Mover, TwoRunsAreEqualToTheLastDigit) {
+  uint64_t ends[2];
+  for (int i = 0; i < 2; ++i) {
+    Cycle cycle(16, 9);
+    cycle.Start();
+    cycle.Run(7);
+    ends[i] = cycle.world.compute_free();
+  }
+  EXPECT_EQ(ends[0], ends[1]);
+}
+
+TEST(Mover, RefusedHintsEndTheScheduleAndTheProgramGoesOn) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  for (int i = 0; i < 8; ++i) {
+    cycle.world.FailEvict(1);
+    cycle.Run(1);
+  }
+  EXPECT_FALSE(cycle.traffic.active());
+  EXPECT_EQ(cycle.traffic.counters().errors, 8u);
+}
+
+}  // namespace
+}  // namespace atp::shim
