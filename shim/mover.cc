@@ -76,8 +76,10 @@ class FetchMover : public Mover {
     const uint64_t first = t_->fetch_first_.size();
     const Schedule& s = *t_->schedule_;
     if (t_->fetch_issued_ >= first && s.fetches.empty()) return {};
+    SkipTouches();
     const Action& action = Next();
-    const bool room = t_->fetch_issued_ < first || t_->resident_ + action.bytes <= t_->capacity_;
+    const bool takes_room = t_->fetch_issued_ >= first && !action.touch;
+    const bool room = !takes_room || t_->resident_ + action.bytes <= t_->capacity_;
     if (!room || PartnerStaying(action)) return {};
     // The event ring is reused: never overtake what the program may still have to wait for.
     if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};
@@ -99,7 +101,8 @@ class FetchMover : public Mover {
     CUevent& event = t_->fetch_events_[sequence % Traffic::kFetchEvents];
     if (event == nullptr) event = t_->port().NewEvent();
     // Room is taken from the start of the move.
-    if (sequence >= t_->fetch_first_.size()) t_->resident_ += action.bytes;
+    const bool first = sequence < t_->fetch_first_.size();
+    if (!first && !action.touch) t_->resident_ += action.bytes;
     calling_ = true;
     lock.unlock();
     const CUresult result =
@@ -109,6 +112,7 @@ class FetchMover : public Mover {
     if (!t_->active()) return;
     ++t_->fetch_issued_;
     if (result != CUDA_SUCCESS) return t_->Failed();
+    if (action.touch) return;  // copies nothing
     t_->Moved(action, /*to_device=*/true);
     t_->in_flight_.push_back({sequence, action.bytes});
     t_->in_flight_bytes_ += action.bytes;
@@ -126,11 +130,22 @@ class FetchMover : public Mover {
     const auto& list = t_->schedule_->fetches;
     return list[(t_->fetch_issued_ - first) % list.size()];
   }
+  // Touches cost driver time: in most periods they are left out when they would be a burden.
+  void SkipTouches() {
+    const uint64_t first = t_->fetch_first_.size();
+    const size_t list = t_->schedule_->fetches.size();
+    while (t_->fetch_issued_ >= first && Next().touch &&
+           (t_->fetch_issued_ - first) / list % t_->touch_every_ != 0 &&
+           t_->fetch_issued_ < t_->fetch_needed_ + Traffic::kFetchEvents / 2) {
+      ++t_->fetch_issued_;
+    }
+  }
   // True while the eviction that a fetch brings back has not left yet.
   bool PartnerStaying(const Action& action) const {
     const uint64_t first = t_->fetch_first_.size();
     const uint64_t done = t_->EvictsDone();
     if (t_->fetch_issued_ < first) return done < t_->evict_first_.size();
+    if (action.touch) return false;
     uint64_t period = (t_->fetch_issued_ - first) / t_->schedule_->fetches.size();
     if (action.partner_in_previous_period) {
       if (period == 0) return false;
@@ -143,6 +158,20 @@ class FetchMover : public Mover {
   bool calling_ = false;
 };
 
+namespace {
+
+// A touch costs the driver about 3 us a granule (an estimate); it should cost less than one part in
+// 200 of the period.
+uint64_t TouchEvery(const Schedule& schedule) {
+  constexpr double kSecondsPerGranule = 3e-6, kShare = 1.0 / 200;
+  uint64_t granules = 0;
+  for (const Action& f : schedule.fetches) granules += f.touch ? f.bytes / kGranule : 0;
+  const double allowed = std::max(schedule.promise_seconds, 1e-6) * kShare;
+  return 1 + static_cast<uint64_t>(static_cast<double>(granules) * kSecondsPerGranule / allowed);
+}
+
+}  // namespace
+
 void Traffic::Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
                        std::vector<Action> fetch_first, uint64_t resident,
                        const LaunchMark& start_mark) {
@@ -151,6 +180,7 @@ void Traffic::Activate(std::shared_ptr<const Schedule> schedule, std::vector<Act
   evict_first_ = std::move(evict_first);
   fetch_first_ = std::move(fetch_first);
   resident_ = resident;
+  touch_every_ = TouchEvery(*schedule_);
   start_mark_ = start_mark;
   // Two periods of marks: the program may run ahead of the movers by one.
   marks_.resize(std::max<size_t>(marks_.size(), 2 * std::max(1u, schedule_->flagged)));

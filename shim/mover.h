@@ -109,6 +109,7 @@ class Traffic {
   std::vector<Action> evict_first_, fetch_first_;
   LaunchMark start_mark_;
   uint64_t resident_ = 0;
+  uint64_t touch_every_ = 1;  // periods
 
   // Sequence numbers count the first lists, then period after period of the schedule.
   uint64_t evict_next_ = 0;

@@ -42,6 +42,33 @@ std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
   return pairs;
 }
 
+// What the period touches and the plan never moves is touched once a period, before its first use.
+void AddTouches(const std::vector<Pair>& pairs, uint64_t piece_bytes, Schedule* s) {
+  std::vector<std::vector<bool>> moves(s->tensors.size());
+  for (size_t t = 0; t < moves.size(); ++t) moves[t].resize(s->tensors[t].bytes / kGranule);
+  for (const Pair& p : pairs) {
+    for (uint64_t at = p.offset; at < p.offset + p.bytes; at += kGranule) {
+      moves[p.tensor][at / kGranule] = true;
+    }
+  }
+  for (size_t t = 0; t < moves.size(); ++t) {
+    const Placed& placed = s->tensors[t];
+    for (size_t g = 0; g < moves[t].size(); ++g) {
+      if (moves[t][g]) continue;
+      const bool grows = g > 0 && !moves[t][g - 1] && s->fetches.back().bytes < piece_bytes;
+      if (!grows) {
+        Action touch;
+        touch.allocation = placed.allocation;
+        touch.offset = placed.offset + g * kGranule;
+        touch.position = placed.first_touch;
+        touch.touch = true;
+        s->fetches.push_back(touch);
+      }
+      s->fetches.back().bytes += kGranule;
+    }
+  }
+}
+
 }  // namespace
 
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
@@ -66,10 +93,12 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     flagged[p.after] = true;
     s.moved_bytes += p.bytes;
   }
-  std::vector<double> start(pairs.size());
-  for (size_t i = 0; i < pairs.size(); ++i) start[i] = pairs[i].fetch_start;
+  AddTouches(pairs, piece_bytes, &s);
+  const auto start = [&](const Action& a) { return a.touch ? 0.0 : pairs[a.partner].fetch_start; };
   std::stable_sort(s.fetches.begin(), s.fetches.end(), [&](const Action& a, const Action& b) {
-    return std::tie(a.position, start[a.partner]) < std::tie(b.position, start[b.partner]);
+    // Touches first: the last fetch of a position is then the one that its launch waits for.
+    return std::make_tuple(a.position, !a.touch, start(a)) <
+           std::make_tuple(b.position, !b.touch, start(b));
   });
 
   s.fetch_cut.assign(length, 0);

@@ -25,12 +25,16 @@ struct Action {
   uint32_t position = 0;  // evict: after this launch; fetch: before this launch
   uint32_t partner = 0;   // fetch: index of the eviction that took the range out
   bool partner_in_previous_period = false;
+  // A fetch of what should be resident anyway: copies nothing then, but moves the range to the tail
+  // of the driver's eviction list, and brings it back should the driver have evicted it. No
+  // partner.
+  bool touch = false;
 };
 
 struct Schedule {
   uint32_t length = 0;                // launches in a period
   std::vector<Action> evicts;         // in the order in which movers take them
-  std::vector<Action> fetches;        // ordered by position
+  std::vector<Action> fetches;        // ordered by position; touches among them
   std::vector<uint32_t> fetch_cut;    // per position: fetches needed by it or by an earlier one
   std::vector<uint32_t> flag_index;   // per position: its index among flagged ones, or kNotFlagged
   std::vector<uint32_t> oldest_flag;  // per eviction: the smallest flag index that it or a later

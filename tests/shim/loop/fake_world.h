@@ -35,10 +35,13 @@ class FakeWorld : public HintPort {
     return CUDA_SUCCESS;
   }
   CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) override {
-    h2d_free_ = std::max(h2d_free_, Now()) + Cost(bytes);
+    ++fetches[address];
+    uint64_t missing = 0;
+    ForEach(address, bytes, [&](uint64_t g) { missing += resident_.count(g) == 0 ? kGranule : 0; });
+    h2d_free_ = std::max(h2d_free_, Now()) + Cost(missing);
     ForEach(address, bytes, [&](uint64_t g) {
       if (left_at_[g] > Now()) ++early_fetches;
-      resident_.insert(g), here_at_[g] = h2d_free_;
+      if (resident_.insert(g).second) here_at_[g] = h2d_free_;
     });
     most_resident = std::max<uint64_t>(most_resident, resident_.size() * kGranule);
     times_[done] = h2d_free_;
@@ -67,6 +70,7 @@ class FakeWorld : public HintPort {
   void FailEvict(int nth) { fail_next_ = nth; }
   uint64_t compute_free() const { return compute_free_; }
 
+  std::map<uint64_t, uint64_t> fetches;  // calls by address
   uint64_t faults = 0, early_fetches = 0, most_resident = 0;
 
  private:

@@ -56,6 +56,7 @@ class Cycle {
   policy::Plan Plan() const {
     policy::Plan plan;
     plan.feasible = true;
+    plan.period_seconds = static_cast<double>(tensors_ * launch_ns_) * 1e-9;
     const uint32_t kept = fits_ - 2;
     for (uint32_t i = kept; i < tensors_; ++i) {
       policy::Move move;
@@ -164,6 +165,19 @@ TEST(Mover, TwoRunsAreEqualToTheLastDigit) {
     ends[i] = cycle.world.compute_free();
   }
   EXPECT_EQ(ends[0], ends[1]);
+}
+
+TEST(Mover, WhatStaysIsTouchedOnceInSomePeriods) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  cycle.Run(400);
+  EXPECT_FALSE(cycle.stuck);
+  EXPECT_EQ(cycle.world.faults, 0u);
+  // Six tensors never leave.
+  for (uint64_t address = kGranule; address <= 6 * kGranule; address += kGranule) {
+    EXPECT_GT(cycle.world.fetches[address], 1u) << address;
+    EXPECT_LT(cycle.world.fetches[address], 400u) << address;
+  }
 }
 
 TEST(Mover, RefusedHintsEndTheScheduleAndTheProgramGoesOn) {
