@@ -29,6 +29,7 @@ class HintPort {
   // Starts to move a range to the device and records `done` behind it.
   virtual CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) = 0;
   virtual CUevent NewEvent() = 0;
+  virtual uint64_t NowNs() = 0;  // of the calling thread or lane
   virtual CUresult Record(CUevent event, CUstream stream, bool per_thread) = 0;
 };
 
@@ -88,6 +89,8 @@ class Traffic {
     uint64_t evict_calls = 0, fetch_calls = 0, evict_bytes = 0, fetch_bytes = 0, errors = 0;
   };
   const Counters& counters() const { return counters_; }
+  // Bytes per second with which evictions have left so far; 0 = not known yet.
+  double EvictRate() const;
 
   std::vector<Mover*> movers();
 
@@ -96,6 +99,7 @@ class Traffic {
   friend class FetchMover;
   const Action& EvictAt(uint64_t sequence, uint64_t* flag_sequence) const;
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left
+  void Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes);
   void Moved(const Action& action, bool to_device);
   void Failed();
 
@@ -104,6 +108,9 @@ class Traffic {
   uint64_t capacity_;
   Observer* observer_ = nullptr;
   Counters counters_;
+
+  uint64_t busy_ns_ = 0, busy_until_ = 0,
+           busy_bytes_ = 0;  // of evictions; overlapping calls count once
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<Action> evict_first_, fetch_first_;
