@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/hints.h"
 
+#include <chrono>
+
 #include "shim/resolve.h"
 
 namespace atp::shim {
@@ -85,6 +87,12 @@ CUevent DriverHints::NewEvent(unsigned flags) {
   CUevent event = nullptr;
   real().cuEventCreate(&event, flags);
   return event;
+}
+
+uint64_t DriverHints::NowNs() {
+  if (real().atpSimNow != nullptr) return real().atpSimNow();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
 }
 
 CUresult DriverHints::Record(CUevent event, CUstream stream, bool per_thread) {

@@ -22,6 +22,7 @@ class DriverHints : public HintPort {
   CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) override;
   CUevent NewEvent() override { return NewEvent(CU_EVENT_DISABLE_TIMING); }
   CUevent NewEvent(unsigned flags);
+  uint64_t NowNs() override;
   CUresult Record(CUevent event, CUstream stream, bool per_thread) override;
   CUresult StreamWait(CUstream stream, bool per_thread, CUevent event);
   bool Done(CUevent event);

@@ -31,15 +31,18 @@ class EvictMover : public Mover {
     const Action action = t_->EvictAt(sequence_, &flag);
     calling_ = true;
     lock.unlock();
+    const uint64_t begin = t_->port().NowNs();
     const CUresult result =
         t_->port().Evict(index_, action.allocation->address + action.offset, action.bytes);
+    const uint64_t end = t_->port().NowNs();
     lock.lock();
     calling_ = false;
     holding_ = false;
     if (result != CUDA_SUCCESS) return t_->Failed();
     t_->Moved(action, /*to_device=*/false);
-    if (sequence_ >= t_->evict_first_.size())
-      t_->resident_ -= std::min(action.bytes, t_->resident_);
+    if (sequence_ < t_->evict_first_.size()) return;  // may have been on the host already
+    t_->resident_ -= std::min(action.bytes, t_->resident_);
+    t_->Clocked(begin, end, action.bytes);
   }
 
   void Drop() { holding_ = false; }
@@ -242,6 +245,19 @@ uint64_t Traffic::EvictsDone() const {
     if (mover->holding()) done = std::min(done, mover->sequence());
   }
   return done;
+}
+
+void Traffic::Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes) {
+  const uint64_t from = std::max(begin_ns, busy_until_);
+  if (end_ns > from) busy_ns_ += end_ns - from;
+  busy_until_ = std::max(busy_until_, end_ns);
+  busy_bytes_ += bytes;
+}
+
+double Traffic::EvictRate() const {
+  constexpr uint64_t kEnough = 64u << 20;  // less says little
+  if (busy_bytes_ < kEnough || busy_ns_ == 0) return 0;
+  return static_cast<double>(busy_bytes_) / (static_cast<double>(busy_ns_) * 1e-9);
 }
 
 void Traffic::Moved(const Action& action, bool to_device) {

@@ -48,6 +48,7 @@ class FakeWorld : public HintPort {
     return CUDA_SUCCESS;
   }
   CUevent NewEvent() override { return reinterpret_cast<CUevent>(++last_event_); }
+  uint64_t NowNs() override { return Now(); }
   CUresult Record(CUevent event, CUstream, bool) override {
     times_[event] = compute_free_;
     return CUDA_SUCCESS;
