@@ -3,6 +3,7 @@
 // Pure: no I/O, no threads, no globals; the same input gives the same plan.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct PlanOptions {
   Bytes granule = 2u << 20;      // moves are multiples of it, except a tensor's tail
   bool clean_leaves_free = false;  // ReadMostly works: tensors that the period never writes leave without a copy
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
+  Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };
 
 struct Plan {

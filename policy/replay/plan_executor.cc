@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/replay/plan_executor.h"
+
+#include <algorithm>
+
+namespace atp::policy {
+namespace {
+
+// A repair's fetch starts so many launches before the data is needed.
+constexpr Instance kRepairLead = 8;
+// The plan's times are sums of thousands of doubles.
+constexpr double kClockSlack = 1e-9;
+
+}  // namespace
+
+PlanExecutor::PlanExecutor(const Trace& trace, const Uses& uses, const ReplayOptions& options,
+                           const Plan& plan)
+    : Executor(trace, uses, options), plan_(plan) {
+  fetched_for_.assign(machine_.EndBlock(static_cast<uint32_t>(trace.tensors.size()) - 1), 0);
+  started_.assign(uses.launches, 0);
+  started_instance_.assign(uses.launches, kNever);
+  for (const Move& fetch : plan.fetches) {
+    const auto& starts = plan.launch_start;
+    const auto after = std::upper_bound(starts.begin(), starts.end(), fetch.start);
+    trigger_.push_back(static_cast<uint32_t>(after == starts.begin() ? uses.launches - 1
+                                                                     : after - starts.begin() - 1));
+  }
+}
+
+void PlanExecutor::Prepare() {
+  for (const Plan::Piece& piece : plan_.initially_resident) {
+    Job job = MakeJob(Move{.tensor = piece.tensor, .offset = piece.offset, .bytes = piece.bytes});
+    for (Block b = job.next; b < job.end; ++b) {
+      const bool out = machine_.StateOf(b) == State::kOut;
+      if (out && machine_.HasRoom(machine_.BytesOf(b))) machine_.Populate(b);
+    }
+  }
+}
+
+PlanExecutor::Job PlanExecutor::MakeJob(const Move& move) const {
+  const Block first = machine_.FirstBlock(move.tensor), end = machine_.EndBlock(move.tensor);
+  const Bytes size = options_.block;
+  Job job;
+  job.move = &move;
+  job.next = std::min<Bytes>(first + move.offset / size, end);
+  job.end = std::min<Bytes>(first + (move.offset + move.bytes + size - 1) / size, end);
+  return job;
+}
+
+void PlanExecutor::BeginPeriod(uint32_t period) {
+  const Instance base = Instance{period} * uses_.launches;
+  for (const Move& move : plan_.evictions) {
+    Job job = MakeJob(move);
+    const bool this_period = move.start >= plan_.launch_end[move.after] - kClockSlack;
+    // In period 0, what left after the last launches of the period before.
+    job.launch = base + move.after;
+    if (!this_period) job.launch = period == 0 ? kNever : job.launch - uses_.launches;
+    evictions_.push_back(job);
+  }
+  for (size_t i = 0; i < plan_.fetches.size(); ++i) {
+    const Move& move = plan_.fetches[i];
+    Job job = MakeJob(move);
+    const bool this_period = move.end <= plan_.launch_start[move.before] + kClockSlack;
+    job.launch = base + move.before + (this_period ? 0 : uses_.launches);
+    const uint32_t k = trigger_[i];
+    const bool before_first = plan_.launch_start[k] > move.start;  // in the stall before launch 0
+    job.trigger = before_first ? (period == 0 ? kNever : base - 1) : base + k;
+    job.offset = move.start - plan_.launch_start[k] + (before_first ? plan_.period_seconds : 0);
+    fetches_.push_back(job);
+    fetches_for_[job.launch].push_back(&fetches_.back());
+  }
+}
+
+double PlanExecutor::TriggerTime(const Job& job) const {
+  if (job.trigger == kNever) return 0;
+  const uint32_t k = static_cast<uint32_t>(job.trigger % uses_.launches);
+  if (started_instance_[k] == kNever || started_instance_[k] < job.trigger) return kForever;
+  return started_[k] + job.offset;
+}
+
+void PlanExecutor::BeginWait() {
+  // Pieces of two moves may name the same launch; they are taken in the order of the plan.
+  if (current() > 0) fetches_for_.erase(current() - 1);
+  DropFinished();
+}
+
+void PlanExecutor::OnStart() {
+  started_[Position()] = machine_.now();
+  started_instance_[Position()] = current();
+}
+
+void PlanExecutor::DropFinished() {
+  // Jobs stay in place while the launch that they are for has not started: fetches_for_ points at
+  // them.
+  auto over = [&](const Job& job) { return job.Done() && job.launch < current(); };
+  while (!fetches_.empty() && over(fetches_.front())) fetches_.pop_front();
+  while (!repairs_.empty() && over(repairs_.front())) repairs_.pop_front();
+}
+
+void PlanExecutor::Pump() {
+  PumpEvictions();
+  if (!faulting()) PumpFetches();
+}
+
+void PlanExecutor::PumpEvictions() {
+  while (!machine_.Busy(CopyDirection::kD2h) && !evictions_.empty()) {
+    Job& job = evictions_.front();
+    const bool after_last_use =
+        job.launch == kNever || job.launch < current();  // the current launch has not finished
+    if (!after_last_use) break;
+    if (job.Done() || !StepEviction(&job)) evictions_.pop_front();
+  }
+  if (!machine_.Busy(CopyDirection::kD2h)) RefillHeadRoom();
+}
+
+// False when the job is through.
+bool PlanExecutor::StepEviction(Job* job) {
+  const uint32_t tensor = job->move->tensor;
+  const bool initial = job->launch == kNever;
+  const Instance next_use = machine_.NextUseOf(tensor);
+  // Too late, or used again since: it stays.
+  const bool stays = next_use <= current() || TouchedNow(tensor);
+  for (; job->next < job->end; ++job->next) {
+    const Block block = job->next;
+    if (stays || machine_.StateOf(block) != State::kIn) continue;
+    if (!initial && fetched_for_[block] == next_use + 1) continue;  // its fetch came first
+    ++job->next;
+    Evict(block, options_.costs.move_seconds);
+    return true;
+  }
+  return false;
+}
+
+PlanExecutor::Job* PlanExecutor::NeededFetch() {
+  if (!waiting()) return nullptr;
+  const auto found = fetches_for_.find(current());
+  if (found == fetches_for_.end()) return nullptr;
+  for (Job* job : found->second) {
+    if (!job->Done()) return job;
+  }
+  return nullptr;
+}
+
+void PlanExecutor::PumpFetches() {
+  while (!machine_.Busy(CopyDirection::kH2d)) {
+    Job* needed = NeededFetch();
+    if (needed != nullptr) {
+      if (!StepFetch(needed)) return;
+      continue;
+    }
+    // While a launch waits for room, nobody else takes it.
+    if (RoomWanted() > 0 && waiting()) return;
+    Job* next = nullptr;
+    for (std::deque<Job>* queue : {&fetches_, &repairs_}) {
+      auto open = std::find_if(queue->begin(), queue->end(), [](Job& j) { return !j.Done(); });
+      if (open != queue->end() && TriggerTime(*open) <= machine_.now()) {
+        next = &*open;
+        break;
+      }
+    }
+    if (next == nullptr || !StepFetch(next)) return;
+  }
+}
+
+bool PlanExecutor::StepFetch(Job* job) {
+  for (; job->next < job->end; ++job->next) {
+    const Block block = job->next;
+    const State state = machine_.StateOf(block);
+    if (state == State::kEvicting) return false;  // comes back once it has left
+    if (state == State::kIn || state == State::kFetching) fetched_for_[block] = job->launch + 1;
+    if (state != State::kOut) continue;
+    if (!machine_.HasRoom(machine_.BytesOf(block))) return false;
+    ++job->next;
+    machine_.StartFetch(block, options_.costs.move_seconds);
+    return true;
+  }
+  return true;
+}
+
+double PlanExecutor::NextTimer() const {
+  double timer = kForever;
+  for (const std::deque<Job>* queue : {&fetches_, &repairs_}) {
+    auto open = std::find_if(queue->begin(), queue->end(), [](const Job& j) { return !j.Done(); });
+    if (open == queue->end()) continue;
+    const double at = TriggerTime(*open);
+    if (at > machine_.now()) timer = std::min(timer, at);
+  }
+  return timer;
+}
+
+std::vector<Executor::Block> PlanExecutor::Uncovered() {
+  std::vector<Block> missing;
+  std::vector<Job*> jobs;
+  if (const auto found = fetches_for_.find(current()); found != fetches_for_.end()) {
+    jobs = found->second;
+  }
+  auto covered = [&](Block block) {
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [&](Job* j) { return block >= j->next && block < j->end; });
+  };
+  for (uint32_t t : uses_.touched[Position()]) {
+    if (machine_.FullyResident(t)) continue;
+    for (Block b = machine_.FirstBlock(t); b < machine_.EndBlock(t); ++b) {
+      if (machine_.StateOf(b) == State::kOut && !covered(b)) missing.push_back(b);
+    }
+  }
+  return missing;
+}
+
+bool PlanExecutor::Serve(bool stuck) {
+  const std::vector<Block> missing = Uncovered();
+  if (!missing.empty()) {
+    return ServeFaults(missing, options_.costs.faults_per_block_with_prefetch);
+  }
+  return stuck && Repair();
+}
+
+bool PlanExecutor::Repair() {
+  const Block victim = machine_.FurthestUse(current(), [&](uint32_t t) { return TouchedNow(t); });
+  if (victim == Machine::kNoBlock) return false;
+  ++result_.forced_evictions;
+  const uint32_t tensor = machine_.TensorOf(victim);
+  const Instance next_use = machine_.NextUseOf(tensor);
+  Evict(victim, options_.costs.move_seconds);
+  if (next_use == kNever) return true;
+  Job job;
+  job.launch = next_use;
+  job.trigger = std::max(current() + 1, next_use - std::min(next_use, kRepairLead));
+  job.next = victim;
+  job.end = victim + 1;
+  repairs_.push_back(job);
+  fetches_for_[job.launch].push_back(&repairs_.back());
+  return true;
+}
+
+// What faults brought in against the plan took room that the plan counts on.
+void PlanExecutor::RefillHeadRoom() {
+  if (options_.head_room > 0 && !machine_.HasRoom(options_.head_room)) Repair();
+}
+
+}  // namespace atp::policy

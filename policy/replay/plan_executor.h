@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replays a Plan as a runtime would execute it: one mover in each direction, moves issued in the
+// order of the plan, each checked first (its last user has finished, there is room, the data is
+// where the plan believes). What the plan does not bring in comes by faults; what has no room makes
+// room by evicting what is needed last. One thread; no I/O.
+#pragma once
+
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/planner.h"
+#include "policy/replay/executor.h"
+
+namespace atp::policy {
+
+class PlanExecutor : public Executor {
+ public:
+  // The plan may be made from another trace than the one executed (a wrong prediction), with the
+  // same tensors and launches.
+  PlanExecutor(const Trace& trace, const Uses& uses, const ReplayOptions& options,
+               const Plan& plan);
+
+ private:
+  // A move of one period.
+  struct Job {
+    const Move* move = nullptr;
+    Instance launch = 0;   // evict: the last user; fetch: the next user
+    Instance trigger = 0;  // fetch: starts `offset` seconds after this launch started
+    double offset = 0;
+    Block next = 0, end = 0;  // blocks not handled yet
+    bool Done() const { return next == end; }
+  };
+
+  void Prepare() override;
+  void BeginPeriod(uint32_t period) override;
+  void BeginWait() override;
+  void Pump() override;
+  bool Serve(bool stuck) override;
+  double NextTimer() const override;
+  void OnStart() override;
+
+  Job MakeJob(const Move& move) const;
+  void PumpEvictions();
+  void PumpFetches();
+  // Starts the next block of the job that is to move. False: the job has to wait.
+  bool StepEviction(Job* job);
+  bool StepFetch(Job* job);
+  Job* NeededFetch();
+  void DropFinished();
+  double TriggerTime(const Job& job) const;
+  // Blocks that the waiting launch lacks and that no fetch will bring.
+  std::vector<Block> Uncovered();
+  // Evicts what is needed last, and notes a fetch for it.
+  bool Repair();
+  void RefillHeadRoom();
+
+  const Plan& plan_;
+  std::vector<uint32_t> trigger_;  // per fetch of the plan: launch that runs when it starts
+  std::deque<Job> evictions_, fetches_, repairs_;
+  std::unordered_map<Instance, std::vector<Job*>> fetches_for_;  // by the launch that needs them
+  std::vector<Instance>
+      fetched_for_;              // per block: 1 + the launch for which a fetch found it resident
+  std::vector<double> started_;  // per position: when it last started; and of which instance
+  std::vector<Instance> started_instance_;
+};
+
+}  // namespace atp::policy

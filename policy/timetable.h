@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Second half of the planner: turns bytes per window into moves with exact times, checks memory at
+// every instant, and lengthens pauses where rounding to granules asks for it. Called by MakePlan only.
+// Pure; one thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "policy/greedy.h"
+#include "policy/lifetimes.h"
+#include "policy/planner.h"
+#include "policy/trace.h"
+
+namespace atp::policy {
+
+struct TimetableOptions {
+  int64_t memory = 0;
+  Bytes granule = 1;
+  Bytes largest_move = 1;
+};
+
+class Timetable {
+ public:
+  // A contiguous part of one interval's bytes on the link; times count from the start of the period
+  // in which the interval begins, so an interval that wraps has times beyond the period.
+  struct Piece {
+    uint32_t interval;
+    Bytes offset, bytes;
+    double start, end;
+  };
+
+  // `greedy` has run; its pauses may grow.
+  Timetable(const Trace& trace, const Lifetimes& life, Greedy& greedy,
+            const TimetableOptions& options);
+
+  // Lays out all moves; false when memory or order could not be kept within `rounds` repairs.
+  bool Build(int rounds);
+
+  double period() const { return period_; }
+  const std::vector<double>& launch_start() const { return start_; }
+  const std::vector<double>& launch_end() const { return end_; }
+  const std::vector<Piece>& out() const { return out_; }
+  const std::vector<Piece>& in() const { return in_; }
+
+ private:
+  void SetLaunchTimes();
+  void RunOut();
+  void RunIn();
+  bool RepairRoom();
+  bool RepairOrder();
+  bool RepairOverlap(const std::vector<Piece>& pieces);
+  size_t PauseAfter(double time) const;
+  void Lengthen(size_t pause, double seconds);
+  double WrapInto(double time) const;
+
+  const Trace& trace_;
+  const Lifetimes& life_;
+  Greedy& greedy_;
+  TimetableOptions options_;
+  size_t n_;
+  double period_ = 0;
+  std::vector<double> start_, end_, cuts_;
+  std::vector<double> added_;  // by this round of repairs, per pause
+  std::vector<Piece> out_, in_;
+};
+
+}  // namespace atp::policy
