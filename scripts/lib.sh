@@ -69,8 +69,9 @@ need_build_environment() {
   # shellcheck disable=SC2046  # one word per package
   need_packages $(grep -v '^#' "$ROOT/scripts/packages.txt")
   root=$(toolkit_root)
-  if [ -z "$root" ]; then
-    [ -z "${CUDAToolkit_ROOT:-}" ] || die "CUDAToolkit_ROOT=$CUDAToolkit_ROOT has no nvcc of CUDA 13: name another folder, or unset it"
+  # Our own is asked each time, so that it follows the list of wheels.
+  if [ -z "$root" ] || [ "$root" = "$ROOT/build/cuda-toolkit" ]; then
+    [ -n "$root" ] || [ -z "${CUDAToolkit_ROOT:-}" ] || die "CUDAToolkit_ROOT=$CUDAToolkit_ROOT has no nvcc of CUDA 13: name another folder, or unset it"
     NO_INSTALL=$NO_INSTALL "$ROOT/scripts/cuda_toolkit.sh" || exit
     root=$(toolkit_root)
   fi
