@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the period in a stream of launch signatures. One signature = one launch, identities relative to
 // allocations already folded in by the caller (64-bit hash). Amortised O(1) per event, bounded memory, one thread.
+//
+// Locks at the last launch of the second equal period (or earlier where a known phase comes back). Of
+// nested repetitions the longest that was seen twice wins, for instance the step and not the
+// micro-batches in it; until then the inner one may be locked. A period once found is a named phase:
+// after launches that belong to none (logging, a first evaluation) it is recognised by a few launches in
+// a row, in the place where it goes on. Steps drawn from several lengths become one phase each, also
+// when no length ever runs twice in a row; phases that begin alike are told apart at the first
+// launch that differs, without leaving the lock. Method: Rabin-Karp hashes over the stream.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +20,12 @@ struct PeriodState {
   bool locked = false;
   uint32_t length = 0;    // launches in a period
   uint32_t position = 0;  // of the launch just fed, 0 .. length-1, when locked
-  uint64_t period = 0;    // periods completed since the lock
-  uint32_t phase = 0;     // which named phase (train, evaluate, ...)
+  // Whole periods of this phase in a row. At position 0 a value above 0 says that the last `length`
+  // launches before this one were exactly one period of this phase.
+  uint64_t period = 0;
+  // Which named phase (train, evaluate, ...); never reused. May change at any position, and the
+  // length with it: what the caller keeps per phase must be checked at each launch.
+  uint32_t phase = 0;
 };
 
 class PeriodDetector {

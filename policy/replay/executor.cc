@@ -86,6 +86,7 @@ void Executor::PlaceBirths() {
   room_wanted_ = 0;
   for (uint32_t t : uses_.born[k]) {
     if (!BirthsNeedNoFault() || machine_.FullyResident(t)) continue;
+    machine_.SetNextUse(t, current_);
     for (Block b = machine_.FirstBlock(t); b < machine_.EndBlock(t); ++b) {
       if (machine_.StateOf(b) != State::kUnborn) continue;
       if (room_wanted_ == 0 && machine_.HasRoom(machine_.BytesOf(b))) {

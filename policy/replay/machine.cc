@@ -18,8 +18,9 @@ Machine::Machine(const Trace& trace, const Uses& uses, const ReplayOptions& opti
   }
   const Block end = static_cast<Block>(tensor_of_.size());
   first_.push_back(end);
-  newer_.assign(end + 1, end);  // the sentinel `end` points at the oldest and the newest
-  older_.assign(end + 1, end);
+  for (Block b = 0; b < end + 2; ++b) newer_.push_back(b);  // a sentinel points at the oldest and the newest
+  older_ = newer_;
+  protected_.assign(tensors, false);
   resident_.assign(tensors, 0);
   remote_.assign(tensors, false);
   highest_.assign(first_.begin(), first_.end() - 1);
@@ -39,7 +40,7 @@ void Machine::Charge(Bytes bytes) {
 
 void Machine::Arrive(Block block) {
   const uint32_t tensor = tensor_of_[block];
-  const Block end = static_cast<Block>(tensor_of_.size());
+  const Block end = Sentinel(protected_[tensor]);
   state_[block] = State::kIn;
   older_[block] = older_[end];
   newer_[block] = end;
@@ -185,9 +186,11 @@ void Machine::Sample() {
 }
 
 Machine::Block Machine::OldestArrival(const Keep& keep) const {
-  const Block end = static_cast<Block>(tensor_of_.size());
-  for (Block b = newer_[end]; b != end; b = newer_[b]) {
-    if (!keep(tensor_of_[b])) return b;
+  for (bool last_resort : {false, true}) {
+    const Block end = Sentinel(last_resort);
+    for (Block b = newer_[end]; b != end; b = newer_[b]) {
+      if (!keep(tensor_of_[b])) return b;
+    }
   }
   return kNoBlock;
 }

@@ -58,6 +58,8 @@ class Machine {
   // Makes a block resident without a copy: born data, and the state at time 0. The caller has
   // checked for room.
   void Populate(Block block);
+  // The tensor's blocks are the last victims: OldestArrival takes them when there is no other.
+  void Protect(uint32_t tensor) { protected_[tensor] = true; }
   // The tensor never comes to the device: it counts as resident and takes no room.
   void MapRemote(uint32_t tensor) { remote_[tensor] = true; }
   // Drops all blocks of a dead tensor.
@@ -111,6 +113,9 @@ class Machine {
   void Leave(Block block, State to);
   void Charge(Bytes bytes);
   void Sample();
+  Block Sentinel(bool of_protected) const {
+    return static_cast<Block>(tensor_of_.size()) + (of_protected ? 1 : 0);
+  }
 
   const Trace& trace_;
   const ReplayOptions& options_;
@@ -119,10 +124,11 @@ class Machine {
   std::vector<Block> first_;         // per tensor, and one past the last
   std::vector<uint32_t> tensor_of_;  // per block
   std::vector<State> state_;         // per block
-  std::vector<Block> newer_,
-      older_;                       // per block: the migration list, through a sentinel at the end
+  // Per block: the migration lists, each through a sentinel: of the protected tensors and of all others.
+  std::vector<Block> newer_, older_;
   std::vector<uint32_t> resident_;  // per tensor: blocks in state kIn
   mutable std::vector<Block> highest_;              // per tensor: no resident block at or above it
+  std::vector<bool> protected_;  // per tensor
   std::vector<bool> remote_;                        // per tensor
   std::vector<Instance> next_use_;                  // per tensor
   std::set<std::pair<Instance, uint32_t>> by_use_;  // tensors with a resident block

@@ -82,6 +82,7 @@ void PlanExecutor::BeginWait() {
   // Pieces of two moves may name the same launch; they are taken in the order of the plan.
   if (current() > 0) fetches_for_.erase(current() - 1);
   DropFinished();
+  looked_ = false;
 }
 
 void PlanExecutor::OnStart() {
@@ -208,6 +209,9 @@ std::vector<Executor::Block> PlanExecutor::Uncovered() {
 }
 
 bool PlanExecutor::Serve(bool stuck) {
+  // While a launch waits nothing that it needs leaves, so that one look is enough until all else has come.
+  if (looked_ && !stuck) return false;
+  looked_ = true;
   const std::vector<Block> missing = Uncovered();
   if (!missing.empty()) {
     return ServeFaults(missing, options_.costs.faults_per_block_with_prefetch);

@@ -63,6 +63,7 @@ class PlanExecutor : public Executor {
       fetched_for_;              // per block: 1 + the launch for which a fetch found it resident
   std::vector<double> started_;  // per position: when it last started; and of which instance
   std::vector<Instance> started_instance_;
+  bool looked_ = false;  // for blocks that the waiting launch lacks and no fetch brings
 };
 
 }  // namespace atp::policy

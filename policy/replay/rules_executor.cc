@@ -19,6 +19,7 @@ RulesExecutor::RulesExecutor(const Trace& trace, const Uses& uses, const ReplayO
 void RulesExecutor::Prepare() {
   for (uint32_t t = 0; t < trace_.tensors.size(); ++t) {
     if (Remote(t)) machine_.MapRemote(t);
+    if (Protected(t)) machine_.Protect(t);
   }
 }
 
@@ -81,6 +82,7 @@ void RulesExecutor::Pump() {
     }
     if (!machine_.HasRoom(reserve + bytes)) return;
     if (machine_.StateOf(wanted) == State::kUnborn) {
+      machine_.SetNextUse(machine_.TensorOf(wanted), scan_);
       machine_.Populate(wanted);
       continue;
     }
@@ -91,11 +93,8 @@ void RulesExecutor::Pump() {
 }
 
 Executor::Block RulesExecutor::FaultVictim() {
-  auto keep = [&](uint32_t t) { return TouchedNow(t) || Protected(t); };
-  const bool oldest = rules_.victim == Rules::Victim::kOldestArrival;
-  Block victim = oldest ? machine_.OldestArrival(keep) : machine_.FurthestUse(0, keep);
-  if (victim == Machine::kNoBlock) victim = Executor::FaultVictim();
-  return victim;
+  if (rules_.victim == Rules::Victim::kOldestArrival) return Executor::FaultVictim();
+  return machine_.FurthestUse(0, [&](uint32_t t) { return TouchedNow(t); });
 }
 
 bool RulesExecutor::Serve(bool stuck) {

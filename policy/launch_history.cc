@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/launch_history.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace atp::policy {
+namespace {
+
+constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
+constexpr uint64_t kBase = 0x123456789ABCDEFull % kPrime;
+
+uint64_t Multiply(uint64_t a, uint64_t b) {
+  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+  const uint64_t sum = (static_cast<uint64_t>(product) & kPrime) +
+                       static_cast<uint64_t>(product >> 61);
+  return sum >= kPrime ? sum - kPrime : sum;
+}
+
+// Spreads a signature over [1, prime): equal signatures stay equal, zero is no special case.
+uint64_t Digit(uint64_t signature) {
+  signature ^= signature >> 32;
+  signature *= 0x9E3779B97F4A7C15ull;
+  signature ^= signature >> 29;
+  return signature % (kPrime - 1) + 1;
+}
+
+}  // namespace
+
+LaunchHistory::LaunchHistory(uint64_t limit) : limit_(std::bit_ceil(std::max<uint64_t>(limit, 2))) {
+  const uint64_t first = std::min<uint64_t>(limit_, 1024);
+  mask_ = first - 1;
+  signatures_.resize(first);
+  prefix_.resize(first);
+  power_.assign(first + 1, 1);
+  for (uint64_t i = 1; i <= first; ++i) power_[i] = Multiply(power_[i - 1], kBase);
+}
+
+// Before the limit nothing has been overwritten, so indices stay where they are.
+void LaunchHistory::Grow() {
+  const uint64_t size = (mask_ + 1) * 2, old = mask_ + 1;
+  signatures_.resize(size);
+  prefix_.resize(size);
+  power_.resize(size + 1);
+  for (uint64_t i = old + 1; i <= size; ++i) power_[i] = Multiply(power_[i - 1], kBase);
+  mask_ = size - 1;
+}
+
+void LaunchHistory::Push(uint64_t signature) {
+  if (count_ > mask_ && mask_ + 1 < limit_) Grow();
+  signatures_[count_ & mask_] = signature;
+  prefix_[count_ & mask_] = total_;
+  total_ = Append(total_, signature);
+  ++count_;
+}
+
+uint64_t LaunchHistory::oldest() const { return count_ > mask_ + 1 ? count_ - mask_ - 1 : 0; }
+
+uint64_t LaunchHistory::Append(uint64_t hash, uint64_t signature) {
+  const uint64_t sum = Multiply(hash, kBase) + Digit(signature);
+  return sum >= kPrime ? sum - kPrime : sum;
+}
+
+uint64_t LaunchHistory::Hash(uint64_t begin, uint64_t end) const {
+  const uint64_t upto = end == count_ ? total_ : prefix_[end & mask_];
+  const uint64_t before = Multiply(prefix_[begin & mask_], power_[end - begin]);
+  return upto >= before ? upto - before : upto + kPrime - before;
+}
+
+uint64_t LaunchHistory::RunAt(uint64_t distance) const {
+  if (distance == 0 || distance >= count_ - oldest()) return 0;
+  uint64_t low = 0, high = count_ - oldest() - distance;  // a run of `low` is certain
+  auto equal = [&](uint64_t run) {
+    return Hash(count_ - run, count_) == Hash(count_ - distance - run, count_ - distance);
+  };
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    equal(middle) ? low = middle : high = middle - 1;
+  }
+  return low;
+}
+
+}  // namespace atp::policy
