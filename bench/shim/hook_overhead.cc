@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hooks cost: nanoseconds per launch, allocation and free, with and without the preload
+// library, against a driver that does nothing. One run measures all: the program runs itself once
+// plain, and with the library once for each case. Figures are the best of several rounds, because
+// other processes only ever add time. --json prints one object on stdout; without it, a table.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Driver {
+  decltype(&cuCtxSetCurrent) set_current;
+  decltype(&cuMemAlloc) alloc;
+  decltype(&cuMemFree) free;
+  decltype(&cuLaunchKernel) launch;
+  decltype(&cuGetProcAddress) get_proc_address;
+};
+
+template <typename F>
+void Load(void* handle, const char* name, F* function) {
+  *function = reinterpret_cast<F>(dlsym(handle, name));
+  if (*function == nullptr) {
+    fprintf(stderr, "hook_overhead: the driver beside me has no %s\n", name);
+    exit(1);
+  }
+}
+
+Driver Open() {
+  void* handle = dlopen("libcuda.so.1", RTLD_NOW);
+  if (handle == nullptr) {
+    fprintf(stderr, "hook_overhead: %s\n", dlerror());
+    exit(1);
+  }
+  Driver driver;
+  Load(handle, "cuCtxSetCurrent", &driver.set_current);
+  Load(handle, "cuMemAlloc_v2", &driver.alloc);
+  Load(handle, "cuMemFree_v2", &driver.free);
+  Load(handle, "cuLaunchKernel", &driver.launch);
+  Load(handle, "cuGetProcAddress_v2", &driver.get_proc_address);
+  driver.set_current(reinterpret_cast<CUcontext>(0x1000));
+  return driver;
+}
+
+// Best nanoseconds per call over `rounds` of `calls`.
+template <typename Body>
+double Best(int rounds, int calls, Body body) {
+  double best = 1e30;
+  for (int round = 0; round < rounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int call = 0; call < calls; ++call) body(call);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, took.count() / calls);
+  }
+  return best;
+}
+
+CUdeviceptr Allocate(const Driver& driver, size_t bytes) {
+  CUdeviceptr address = 0;
+  if (driver.alloc(&address, bytes) != CUDA_SUCCESS) {
+    fprintf(stderr, "hook_overhead: an allocation of %zu bytes was refused\n", bytes);
+    exit(1);
+  }
+  return address;
+}
+
+double MeasureLaunch(const Driver& driver, size_t words, int rounds) {
+  std::vector<CUdeviceptr> memory;
+  for (int i = 0; i < 8; ++i) memory.push_back(Allocate(driver, 4u << 20));
+  std::vector<CUdeviceptr> structure(words);
+  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % 8];
+  void* parameters[8];
+  for (int i = 0; i < 8; ++i) parameters[i] = words > 8 ? structure.data() : &memory[i];
+  const auto function = reinterpret_cast<CUfunction>(words);
+  const double ns = Best(rounds, 10000, [&](int call) {
+    // Sixteen different launches in turn, so that there is a period to find.
+    driver.launch(function, 1 + static_cast<unsigned>(call) % 16, 1, 1, 32, 1, 1, 0, nullptr,
+                  parameters, nullptr);
+  });
+  for (CUdeviceptr address : memory) driver.free(address);
+  return ns;
+}
+
+double MeasureAllocFree(const Driver& driver, size_t live, size_t bytes, int rounds) {
+  std::vector<CUdeviceptr> held(live);
+  for (CUdeviceptr& address : held) address = Allocate(driver, bytes);
+  const double ns = Best(rounds, 1000, [&](int call) {
+    // An old one goes and a new one comes, spread over all that live.
+    CUdeviceptr& address = held[static_cast<size_t>(call) * 7919 % live];
+    driver.free(address);
+    address = Allocate(driver, bytes);
+  });
+  for (CUdeviceptr address : held) driver.free(address);
+  return ns;
+}
+
+double MeasureLookup(const Driver& driver, int rounds) {
+  return Best(rounds, 1000, [&](int) {
+    void* function;
+    CUdriverProcAddressQueryResult status;
+    driver.get_proc_address("cuLaunchKernel", &function, 13000, 0, &status);
+  });
+}
+
+// One process's measurements, printed as JSON for the parent.
+int Measure(bool launches_only, int rounds) {
+  const Driver driver = Open();
+  Json figures;
+  figures["launch"] = MeasureLaunch(driver, 8, rounds);
+  if (launches_only) {
+    // 4 KiB of arguments, all of them pointers.
+    figures["launch_4k"] = MeasureLaunch(driver, 512, std::max(1, rounds / 4));
+  } else {
+    figures["lookup"] = MeasureLookup(driver, rounds);
+    for (size_t live : {20000, 200000}) {
+      figures["large"][std::to_string(live)] = MeasureAllocFree(driver, live, 2u << 20, rounds);
+      figures["small"][std::to_string(live)] = MeasureAllocFree(driver, live, 64u << 10, rounds);
+    }
+  }
+  printf("%s\n", figures.dump().c_str());
+  return 0;
+}
+
+std::string Directory() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  path[std::max<ssize_t>(length, 0)] = '\0';
+  std::string directory(path);
+  return directory.substr(0, directory.rfind('/'));
+}
+
+// Runs this program again with `environment` added, and reads its figures.
+Json RunSelf(const std::string& shim,
+             const std::vector<std::pair<std::string, std::string>>& environment, const char* mode,
+             int rounds) {
+  int ends[2];
+  if (pipe(ends) != 0) exit(1);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    setenv("LD_LIBRARY_PATH", (Directory() + "/noop").c_str(), 1);
+    unsetenv("LD_PRELOAD");
+    if (!shim.empty()) setenv("LD_PRELOAD", shim.c_str(), 1);
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    execl("/proc/self/exe", "hook_overhead", mode, std::to_string(rounds).c_str(), nullptr);
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    fprintf(stderr, "hook_overhead: the measuring process failed (status 0x%x)\n", status);
+    exit(1);
+  }
+  return Json::parse(text);
+}
+
+Json Compare(const std::string& shim, int rounds) {
+  const Json none = RunSelf("", {}, "--measure", rounds);
+  const Json none_launch = RunSelf("", {}, "--measure-launches", rounds);
+  const Json fits = RunSelf(shim, {}, "--measure", rounds);
+  // 32 MiB are in use while launches are timed; the budget below makes them move.
+  const Json over =
+      RunSelf(shim, {{"ATP_BUDGET", "24MiB"}, {"ATP_LOG", "error"}}, "--measure-launches", rounds);
+  Json result;
+  result["launch_ns"] = {
+      {"none", none["launch"]}, {"fits", fits["launch"]}, {"oversubscribed", over["launch"]}};
+  result["launch_4k_ns"] = {{"none", none_launch["launch_4k"]},
+                            {"oversubscribed", over["launch_4k"]}};
+  result["lookup_ns"] = {{"none", none["lookup"]}, {"shim", fits["lookup"]}};
+  for (const char* live : {"20000", "200000"}) {
+    result["alloc_free_ns"]["live"][live] = {{"none", none["large"][live]},
+                                             {"shim", fits["large"][live]}};
+    result["small_alloc_free_ns"]["live"][live] = {{"none", none["small"][live]},
+                                                   {"shim", fits["small"][live]}};
+  }
+  return result;
+}
+
+void PrintTable(const Json& r) {
+  printf("%-34s %12s %12s %16s\n", "nanoseconds", "without", "with, fits", "oversubscribed");
+  printf("%-34s %12.1f %12.1f %16.1f\n", "launch, 8 arguments",
+         r["launch_ns"]["none"].get<double>(), r["launch_ns"]["fits"].get<double>(),
+         r["launch_ns"]["oversubscribed"].get<double>());
+  printf("%-34s %12.1f %12s %16.1f\n", "launch, 4 KiB of arguments",
+         r["launch_4k_ns"]["none"].get<double>(), "",
+         r["launch_4k_ns"]["oversubscribed"].get<double>());
+  printf("%-34s %12.1f %12.1f\n", "look-up", r["lookup_ns"]["none"].get<double>(),
+         r["lookup_ns"]["shim"].get<double>());
+  for (const char* live : {"20000", "200000"}) {
+    printf("%-34s %12.1f %12.1f\n", (std::string("alloc + free, 2 MiB, live ") + live).c_str(),
+           r["alloc_free_ns"]["live"][live]["none"].get<double>(),
+           r["alloc_free_ns"]["live"][live]["shim"].get<double>());
+    printf("%-34s %12.1f %12.1f\n", (std::string("alloc + free, 64 KiB, live ") + live).c_str(),
+           r["small_alloc_free_ns"]["live"][live]["none"].get<double>(),
+           r["small_alloc_free_ns"]["live"][live]["shim"].get<double>());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool json = false;
+  int rounds = 40;
+  std::string shim = Directory() + "/../../lib/libatpshim.so";
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--measure" || argument == "--measure-launches") {
+      return Measure(argument == "--measure-launches", i + 1 < argc ? atoi(argv[i + 1]) : 1);
+    }
+    if (argument == "--json") {
+      json = true;
+    } else if (argument == "--quick") {
+      rounds = 2;
+    } else if (argument == "--shim" && i + 1 < argc) {
+      shim = argv[++i];
+    } else {
+      const bool help = argument == "--help";
+      fprintf(help ? stdout : stderr,
+              "usage: hook_overhead [--json] [--quick] [--shim FILE]\n"
+              "Nanoseconds that the preload library adds to launches, allocations, frees and "
+              "look-ups.\n"
+              "Exit codes: 0 measured, 1 something failed, 2 usage.\n");
+      return help ? 0 : 2;
+    }
+  }
+  if (access(shim.c_str(), R_OK) != 0) {
+    fprintf(stderr, "hook_overhead: no preload library at %s (give one with --shim)\n",
+            shim.c_str());
+    return 1;
+  }
+  const Json result = Compare(shim, rounds);
+  if (json) {
+    printf("%s\n", result.dump().c_str());
+  } else {
+    PrintTable(result);
+  }
+  return 0;
+}

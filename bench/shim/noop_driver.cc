@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libcuda.so.1 whose functions return at once: what remains of a call's time is the hook's. Used
+// by hook_overhead only. Memory is addresses without memory behind them; every kernel has eight
+// parameters of eight bytes; everything is complete as soon as it is submitted.
+#include <cuda.h>
+#include <string.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr uint64_t kGranule = 2u << 20;
+constexpr size_t kTotal = size_t{1} << 40;
+const CUcontext kContext = reinterpret_cast<CUcontext>(0x1000);
+thread_local CUcontext t_current = nullptr;
+
+// Addresses: last freed, first given.
+std::mutex mutex;
+std::vector<CUdeviceptr> free_list;
+CUdeviceptr next_address = 0x200000000000;
+
+CUresult Take(CUdeviceptr* address, size_t bytes) {
+  std::lock_guard lock(mutex);
+  if (!free_list.empty() && bytes <= kGranule) {
+    *address = free_list.back();
+    free_list.pop_back();
+    return CUDA_SUCCESS;
+  }
+  *address = next_address;
+  next_address += (bytes + kGranule - 1) / kGranule * kGranule;
+  return CUDA_SUCCESS;
+}
+
+CUresult GiveBack(CUdeviceptr address) {
+  std::lock_guard lock(mutex);
+  free_list.push_back(address);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+EXPORT CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return *device = ordinal, CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice) {
+  strncpy(name, "no-op device", static_cast<size_t>(length));
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  *value = attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+           attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
+  return *context = kContext, CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice, unsigned* flags, int* active) {
+  *flags = 0;
+  *active = 1;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuCtxGetCurrent(CUcontext* context) { return *context = t_current, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) { return t_current = context, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) { return t_current = context, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  return *context = t_current, CUDA_SUCCESS;
+}
+EXPORT CUresult cuCtxGetDevice(CUdevice* device) { return *device = 0, CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSynchronize() { return CUDA_SUCCESS; }
+EXPORT CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = *total = kTotal;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) { return Take(address, bytes); }
+EXPORT CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
+  return Take(address, bytes);
+}
+EXPORT CUresult cuMemFree_v2(CUdeviceptr address) { return GiveBack(address); }
+EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  static std::atomic<uintptr_t> next{0x2000};
+  return *stream = reinterpret_cast<CUstream>(next++), CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {
+  static std::atomic<uintptr_t> next{0x100000};
+  return *event = reinterpret_cast<CUevent>(next++), CUDA_SUCCESS;
+}
+EXPORT CUresult cuEventDestroy_v2(CUevent) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventRecord(CUevent, CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventQuery(CUevent) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventSynchronize(CUevent) { return CUDA_SUCCESS; }
+EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent, CUevent) {
+  return *milliseconds = 1.0f, CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset,
+                                   size_t* size) {
+  // Handles are numbers: how many eight-byte words of parameters the kernel takes; beyond 8 they
+  // come as one structure.
+  const size_t words = reinterpret_cast<uintptr_t>(function);
+  if (index >= (words > 8 ? 1 : words)) return CUDA_ERROR_INVALID_VALUE;
+  *offset = 8 * index;
+  *size = words > 8 ? 8 * words : 8;
+  return CUDA_SUCCESS;
+}
+EXPORT CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                               unsigned, unsigned, CUstream, void**, void**) {
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int, cuuint64_t,
+                                    CUdriverProcAddressQueryResult* status) {
+  *function =
+      strcmp(symbol, "cuLaunchKernel") == 0 ? reinterpret_cast<void*>(&cuLaunchKernel) : nullptr;
+  const bool found = *function != nullptr;
+  if (status != nullptr) {
+    *status = found ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  }
+  return found ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}

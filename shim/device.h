@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts about the device behind the calling thread's context, and the accounts of what the program
+// holds there. Found at the first allocation or launch in a context; later look-ups cost one driver
+// call (cuCtxGetCurrent). Any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shim/cuda_abi.h"
+
+namespace atp::shim {
+
+struct Device {
+  int ordinal = -1;
+  char name[96] = "";
+  uint64_t total = 0;          // bytes of device memory
+  uint64_t free_at_start = 0;  // what the driver reported free when the shim first saw the device
+  uint64_t budget =
+      0;  // what the shim may keep resident there: ATP_BUDGET, else free at start less a reserve
+  bool can_manage = false;  // managed memory with concurrent access, and not coherent with the host
+  CUcontext context = nullptr;  // the first one seen; hints are issued in it
+
+  std::atomic<uint64_t> managed{0};  // bytes mapped by our placement
+  std::atomic<uint64_t> native{
+      0};  // bytes of plain device memory that the program holds, as far as seen
+  std::atomic<uint64_t> packed{
+      0};  // of these: small allocations that placement chose to leave native
+};
+
+// Null: no current context, or the driver refused a basic question.
+Device* CurrentDevice();
+Device* CurrentDevice(CUcontext* context);
+Device* DeviceOf(int ordinal);            // null when that device has not been seen
+CUcontext PrimaryContextOf(int ordinal);  // null when the shim has not seen it
+void ForgetContext(CUcontext context);
+void ResetDevicesAfterFork();
+
+// What the managed memory of a device may occupy: the budget less the plain memory beside it.
+uint64_t ManagedRoom(const Device& device);
+
+// For the loop, by ordinal; 0 for a device that has not been seen.
+uint64_t DeviceBudget(int ordinal);
+uint64_t NativeBytes(int ordinal);
+
+}  // namespace atp::shim

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expands hooks.def into the exported functions. No logic: enter, go to the body or to the driver,
+// leave.
+#include "shim/counters.h"
+#include "shim/lifecycle.h"
+#include "shim/on_alloc.h"
+#include "shim/on_capture.h"
+#include "shim/on_context.h"
+#include "shim/on_copy.h"
+#include "shim/on_launch.h"
+#include "shim/on_lookup.h"
+#include "shim/on_query.h"
+#include "shim/on_set.h"
+#include "shim/on_wait.h"
+#include "shim/reentry.h"
+
+namespace atp::shim {
+namespace {
+
+// True when the body serves this call; false: straight to the driver.
+inline bool Enter(HookId id, const Reentry& guard) {
+  if (!Active() && !EnsureStarted()) [[unlikely]]
+    return false;
+  if (!guard.outermost()) [[unlikely]]
+    return false;
+  CountHook(id);
+  return true;
+}
+
+}  // namespace
+
+#define HOOK(symbol, need, name, version, twin, body, parameters, arguments) \
+  {#symbol, name, version, Twin::twin, Need::need, reinterpret_cast<void*>(&::symbol)},
+const HookRow kHooks[kHookCount] = {
+#include "shim/hooks.def"
+};
+#undef HOOK
+
+}  // namespace atp::shim
+
+// A program that links a symbol which this driver does not have meets ours instead of a link error:
+// it gets "not found".
+#define HOOK(symbol, need, name, version, twin, body, parameters, arguments)             \
+  extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol parameters { \
+    using namespace atp::shim;                                                           \
+    const Reentry guard;                                                                 \
+    const bool serve = Enter(HookId::symbol, guard);                                     \
+    const auto driver = Row<HookId::symbol>::Real();                                     \
+    if (driver == nullptr) [[unlikely]]                                                  \
+      return CUDA_ERROR_NOT_FOUND;                                                       \
+    if (!serve) [[unlikely]]                                                             \
+      return driver arguments;                                                           \
+    return body<HookId::symbol> arguments;                                               \
+  }
+#include "shim/hooks.def"
+#undef HOOK

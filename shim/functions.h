@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the driver says about a kernel's parameters, asked once per function and kept in a lock-free
+// table. Called from launch hooks on any thread. A handle may be a CUfunction or a CUkernel in its
+// place; those that came from the library functions are remembered as kernels, because the driver
+// answers about the two through different calls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "shim/cuda_abi.h"
+
+namespace atp::shim {
+
+struct Parameter {
+  uint32_t offset = 0;  // in the parameter buffer
+  uint32_t bytes = 0;
+};
+
+struct FunctionInfo {
+  const void* handle = nullptr;
+  uint64_t generation = 0;
+  bool known = false;          // false: the driver cannot say (before 12.4), or refused
+  const char* name = nullptr;  // may be null; lives as long as the process
+  std::span<const Parameter> parameters;
+};
+
+// Never null. The first call for a handle asks the driver; later ones take a few nanoseconds.
+const FunctionInfo& FunctionOf(CUfunction function);
+
+void RememberKernel(CUkernel kernel);  // this handle is a CUkernel
+// Modules or contexts are going: handles may come back for other kernels, so everything known about
+// them is asked again.
+void ForgetFunctions();
+
+// Calls visit(word) for each 8-byte aligned word of the parameters that kernelParams points to:
+// where pointers can be.
+template <typename Visit>
+void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, Visit visit) {
+  for (size_t i = 0; i < info.parameters.size(); ++i) {
+    const Parameter& parameter = info.parameters[i];
+    // A pointer inside a structure is aligned with respect to the whole buffer, not to the
+    // structure.
+    uint32_t at = (8 - parameter.offset % 8) % 8;
+    for (; at + 8 <= parameter.bytes; at += 8) {
+      uint64_t word;
+      __builtin_memcpy(&word, static_cast<const char*>(kernel_params[i]) + at, sizeof word);
+      visit(word);
+    }
+  }
+}
+
+// The same for a packed buffer (the `extra` form).
+template <typename Visit>
+void VisitPackedWords(const void* buffer, size_t bytes, Visit visit) {
+  for (size_t at = 0; at + 8 <= bytes; at += 8) {
+    uint64_t word;
+    __builtin_memcpy(&word, static_cast<const char*>(buffer) + at, sizeof word);
+    visit(word);
+  }
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of the shim in one process: cold -> starting -> active, or passive. Nothing happens
+// before the program's first driver call or look-up. Passive: every hook goes straight to the
+// driver (policy off, no driver, a child forked after CUDA was in use). Hints and new placement may
+// end before that (at exit, after trouble of our own): memory placed so far keeps its meaning until
+// the process ends.
+#pragma once
+
+#include <atomic>
+
+namespace atp::shim {
+
+enum class State : int { kCold, kStarting, kActive, kPassive };
+extern std::atomic<State> g_state;
+
+inline bool Active() { return g_state.load(std::memory_order_acquire) == State::kActive; }
+
+// Slow path of every hook: starts the shim if it is cold, waits while another thread starts it.
+// True when active. Any thread, re-entry guard held. Registers the exit and fork handlers, reads
+// the settings; never opens a CUDA context.
+bool EnsureStarted();
+
+// True while new memory is placed by us; false from the start of exit on, and after too much
+// trouble of our own.
+extern std::atomic<bool> g_placing;
+inline bool Placing() { return g_placing.load(std::memory_order_relaxed); }
+
+// Counts trouble of our own (not the program's); after kTroubleLimit hints and placement end, with
+// one line in the log that names `what`.
+inline constexpr unsigned kTroubleLimit = 16;
+void Trouble(const char* what);
+
+// Called once by the tracker's owner when the first allocation or launch of a context is served: a
+// child forked later cannot use CUDA.
+void NoteContextInUse();
+
+}  // namespace atp::shim

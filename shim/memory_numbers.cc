@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/memory_numbers.h"
+
+#include <algorithm>
+
+#include "shim/host_memory.h"
+#include "shim/placement.h"
+#include "shim/settings.h"
+
+namespace atp::shim {
+
+uint64_t FreeOf(uint64_t total, uint64_t used) { return total > used ? total - used : 0; }
+
+uint64_t ReportedTotal(uint64_t physical_total) {
+  const Configuration& settings = Settings();
+  switch (settings.report_memory) {
+    case ReportMemory::kPhysical:
+      return physical_total;
+    case ReportMemory::kVirtual:
+      return physical_total + HostShare();
+    case ReportMemory::kSize:
+      return settings.report_size.Of(physical_total);
+  }
+  return physical_total;
+}
+
+void CorrectMemoryInfo(const Device* device, size_t* free, size_t* total) {
+  if (device == nullptr || free == nullptr || total == nullptr) return;
+  const Usage usage = UsageOf(*device);
+  const uint64_t held = usage.managed + usage.native;
+  const uint64_t physical_total = *total;
+  *total = ReportedTotal(physical_total);
+  // What was in use before us (the context, other processes) stays in use.
+  const uint64_t before_us = FreeOf(physical_total, device->free_at_start);
+  const uint64_t unclaimed = FreeOf(*total, before_us + held);
+  // Others may have taken memory since; the driver knows. Managed bytes that are on the host just
+  // now are not free for the program.
+  const bool physical = Settings().report_memory == ReportMemory::kPhysical;
+  *free = physical && usage.managed == 0 ? std::min<uint64_t>(*free, unclaimed) : unclaimed;
+}
+
+}  // namespace atp::shim

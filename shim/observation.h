@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// One launch, copy or set on its way to the driver: collects what it touches of our memory, in a
+// fixed array on the stack, and shows it to the loop around the driver call. Built only while
+// Watching(): otherwise hooks call the driver at once. No heap, no lock, no system call of its own.
+#pragma once
+
+#include <new>
+
+#include "shim/capture.h"
+#include "shim/loop.h"
+#include "shim/tracker.h"
+
+namespace atp::shim {
+
+class Observation {
+ public:
+  // More touches than this are counted, not kept: the loop then sees the first ones.
+  static constexpr size_t kMaxTouches = 64;
+
+  Observation(uint64_t identity, const char* name, CUstream stream, bool per_thread) {
+    view_.name = name;
+    view_.stream = stream;
+    view_.per_thread = per_thread;
+    Mix(identity);
+  }
+
+  void set_function(CUfunction function) { view_.function = function; }
+  void set_name(const char* name) { view_.name = name; }
+
+  // The signature is made of what repeats when the program repeats: function, geometry, and for
+  // each pointer the allocation's slot and the offset in it. Not of scalars: a step counter would
+  // make every period new.
+  void Mix(uint64_t value) {
+    signature_ = (signature_ ^ value) * 0x9E3779B97F4A7C15u;
+    signature_ ^= signature_ >> 29;
+  }
+
+  // A touch if the address is in memory of ours; otherwise nothing. bytes 0 = extent unknown.
+  void Touch(uint64_t address, uint64_t bytes, bool reads, bool writes) {
+    Record* record = g_tracker.Find(address);
+    if (record == nullptr) return;
+    const uint64_t offset = address - record->address;
+    Mix((static_cast<uint64_t>(record->slot) << 44) ^ offset);
+    if (count_ == kMaxTouches) {
+      ++dropped_;
+      return;
+    }
+    struct Touch* touch = new (storage_ + count_++ * sizeof(struct Touch)) struct Touch;
+    touch->allocation = record;
+    touch->offset = offset;
+    touch->bytes = bytes;
+    touch->reads = reads;
+    touch->writes = writes;
+  }
+
+  size_t touch_count() const { return count_; }
+  size_t dropped() const { return dropped_; }
+
+  // Submits the call with the loop before and after it. `blocks`: the program's thread will wait
+  // for the stream inside the call.
+  template <typename Call>
+  CUresult Submit(bool blocks, Call call) {
+    view_.signature = signature_;
+    view_.touches = reinterpret_cast<const struct Touch*>(storage_);
+    view_.touch_count = count_;
+    if (CaptureOpen()) [[unlikely]]
+      view_.capturing = IsCapturing(view_.stream, view_.per_thread);
+    LoopBeforeLaunch(view_);
+    if (blocks && !view_.capturing) {
+      LoopBeforeWait(Wait::kStream, view_.stream, view_.per_thread, nullptr);
+    }
+    const CUresult result = call();
+    LoopAfterLaunch(view_);
+    return result;
+  }
+
+ private:
+  LaunchView view_;
+  uint64_t signature_ = 0x51ED270B;
+  size_t count_ = 0, dropped_ = 0;
+  alignas(struct Touch) unsigned char storage_[kMaxTouches * sizeof(struct Touch)];
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the launch hooks. While nothing needs watching they are one load and a call.
+#pragma once
+
+#include "shim/functions.h"
+#include "shim/observation.h"
+#include "shim/placement.h"
+#include "shim/resolve.h"
+
+namespace atp::shim {
+
+// Adds the function and every pointer among its parameters, given as an array or packed.
+void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
+                       void** extra);
+
+inline void MixGeometry(Observation* observation, unsigned gx, unsigned gy, unsigned gz,
+                        unsigned bx, unsigned by, unsigned bz) {
+  observation->Mix((static_cast<uint64_t>(gx) << 32) | gy);
+  observation->Mix((static_cast<uint64_t>(gz) << 32) | bx);
+  observation->Mix((static_cast<uint64_t>(by) << 32) | bz);
+}
+
+template <HookId id>
+CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream stream,
+                        void** parameters, void** extra) {
+  const auto submit = [&] {
+    return Row<id>::Real()(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+  };
+  if (!Watching()) return submit();
+  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
+                          Row<id>::kPerThread);
+  MixGeometry(&observation, gx, gy, gz, bx, by, bz);
+  ObserveParameters(&observation, function, parameters, extra);
+  return observation.Submit(false, submit);
+}
+
+template <HookId id>
+CUresult OnLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz,
+                                   unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                   CUstream stream, void** parameters) {
+  const auto submit = [&] {
+    return Row<id>::Real()(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
+  };
+  if (!Watching()) return submit();
+  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
+                          Row<id>::kPerThread);
+  MixGeometry(&observation, gx, gy, gz, bx, by, bz);
+  ObserveParameters(&observation, function, parameters, nullptr);
+  return observation.Submit(false, submit);
+}
+
+template <HookId id>
+CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                          void** extra) {
+  const auto submit = [&] { return Row<id>::Real()(config, function, parameters, extra); };
+  if (!Watching() || config == nullptr) return submit();
+  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, config->hStream,
+                          Row<id>::kPerThread);
+  MixGeometry(&observation, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
+              config->blockDimY, config->blockDimZ);
+  ObserveParameters(&observation, function, parameters, extra);
+  return observation.Submit(false, submit);
+}
+
+// Seen as one launch without touches: what its nodes touch is not looked at yet.
+template <HookId id>
+CUresult OnGraphLaunch(CUgraphExec graph, CUstream stream) {
+  const auto submit = [&] { return Row<id>::Real()(graph, stream); };
+  if (!Watching()) return submit();
+  Observation observation(reinterpret_cast<uintptr_t>(graph), "graph", stream, Row<id>::kPerThread);
+  return observation.Submit(false, submit);
+}
+
+}  // namespace atp::shim

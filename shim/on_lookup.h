@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the look-up hooks: the driver's resolver answers; a function that is hooked gives way
+// to its hook. Status and version are the driver's.
+#pragma once
+
+#include "shim/resolve.h"
+
+namespace atp::shim {
+
+template <HookId id, typename... Status>
+CUresult OnGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags,
+                          Status... status) {
+  const CUresult result = Row<id>::Real()(symbol, function, version, flags, status...);
+  if (result == CUDA_SUCCESS && function != nullptr && *function != nullptr) {
+    if (const HookRow* row = HookOfAddress(*function)) *function = row->hook;
+  }
+  return result;
+}
+
+}  // namespace atp::shim

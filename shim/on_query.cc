@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/on_query.h"
+
+#include "shim/shimlog.h"
+
+namespace atp::shim {
+
+void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const bool start_asked = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+  if (value == nullptr || (!start_asked && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return;
+  uint64_t start = 0, bytes = 0;
+  if (!ProgramRange(address, &start, &bytes)) return;
+  *static_cast<uint64_t*>(value) = start_asked ? start : bytes;
+}
+
+void SayWhyNoExport(CUdeviceptr address) {
+  uint64_t start = 0, bytes = 0;
+  ProgramRange(address, &start, &bytes);
+  ATP_LOG_WARN(
+      "memory at 0x%llx (%s) cannot be exported to another process: it is managed memory, "
+      "so that it may move. Remedy: ATP_POLICY=off for programs that export their memory",
+      static_cast<unsigned long long>(address), HumanBytes(bytes).text());
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bodies of the hooks where the program asks about memory. Pointers tell the truth: the driver
+// answers, and only the range is corrected to what the program asked for, where ours is rounded up
+// or a slab. Numbers come from one place (memory_numbers.cc) and agree with each other.
+#pragma once
+
+#include "shim/memory_numbers.h"
+#include "shim/placement.h"
+#include "shim/resolve.h"
+
+namespace atp::shim {
+
+template <HookId id>
+CUresult OnMemGetInfo(size_t* free, size_t* total) {
+  const CUresult result = Row<id>::Real()(free, total);
+  if (result == CUDA_SUCCESS) CorrectMemoryInfo(CurrentDevice(), free, total);
+  return result;
+}
+
+template <HookId id>
+CUresult OnDeviceTotalMem(size_t* bytes, CUdevice device) {
+  const CUresult result = Row<id>::Real()(bytes, device);
+  if (result == CUDA_SUCCESS && bytes != nullptr) *bytes = ReportedTotal(*bytes);
+  return result;
+}
+
+template <HookId id>
+CUresult OnMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
+  uint64_t start = 0, bytes = 0;
+  const CUresult result = Row<id>::Real()(base, size, address);
+  if (result != CUDA_SUCCESS || !ProgramRange(address, &start, &bytes)) return result;
+  if (base != nullptr) *base = start;
+  if (size != nullptr) *size = bytes;
+  return result;
+}
+
+void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address);
+
+template <HookId id>
+CUresult OnPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  const CUresult result = Row<id>::Real()(value, attribute, address);
+  if (result == CUDA_SUCCESS) CorrectPointerAttribute(value, attribute, address);
+  return result;
+}
+
+template <HookId id>
+CUresult OnPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
+                                CUdeviceptr address) {
+  const CUresult result = Row<id>::Real()(count, attributes, values, address);
+  if (result != CUDA_SUCCESS || attributes == nullptr || values == nullptr) return result;
+  for (unsigned i = 0; i < count; ++i) CorrectPointerAttribute(values[i], attributes[i], address);
+  return result;
+}
+
+void SayWhyNoExport(CUdeviceptr address);
+
+template <HookId id>
+CUresult OnIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  const CUresult result = Row<id>::Real()(handle, address);
+  if (result != CUDA_SUCCESS && g_tracker.Find(address) != nullptr) SayWhyNoExport(address);
+  return result;
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which memory serves an allocation of the program, and how it is given back (docs/architecture.md:
+// "Where memory comes from").
+//
+// Managed memory, rounded up to 2 MiB, for what may have to move. Allocations below 1 MiB stay
+// plain device memory, packed by the driver, up to 5 % of the budget, and are packed into managed
+// slabs beyond that: 1 MiB is where rounding to 2 MiB at most doubles an allocation. Plain too:
+// allocations while a stream is capturing, and on devices that cannot serve. Any thread, re-entry
+// guard held. Errors are the driver's, except the refusal of memory that neither device nor host
+// could hold, which is CUDA_ERROR_OUT_OF_MEMORY with a line in the log.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "shim/device.h"
+#include "shim/tracker.h"
+
+namespace atp::shim {
+
+// Launches need to be looked at: managed memory is near the budget of some device, or a trace is
+// wanted. Never goes back.
+extern std::atomic<bool> g_watching;
+inline bool Watching() { return g_watching.load(std::memory_order_relaxed); }
+
+CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes);
+// A plain free. What is not ours is the driver's to judge.
+CUresult ReleaseAllocation(CUdeviceptr address);
+
+// Accounts for memory that the program got from the driver by other ways.
+void AccountNative(CUdeviceptr address, size_t bytes);
+void UnaccountNative(CUdeviceptr address);
+
+// The program's allocation around an address in managed memory of ours. False: not ours.
+bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes);
+
+// A context is about to be destroyed with all its memory; null = every context of `device`.
+void ForgetMemoryOf(CUcontext context, int device);
+
+void StopHints();  // at exit and after trouble
+void ResetPlacementAfterFork();
+
+// Bytes that the program holds on a device, as it asked for them by all ways that are seen.
+struct Usage {
+  uint64_t managed = 0, native = 0;
+};
+Usage UsageOf(const Device& device);
+
+}  // namespace atp::shim

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "shim/shimlog.h"
+
+namespace atp::shim {
+namespace {
+
+bool CopyName(const char* text, char* out, size_t size) {
+  if (strlen(text) >= size) return false;
+  strcpy(out, text);
+  return true;
+}
+
+bool ParsePolicy(const char* text, Configuration* s) {
+  bool on = false;
+  if (strcmp(text, "learned") == 0) {
+    s->policy = Policy::kLearned;
+  } else if (strcmp(text, "managed") == 0) {
+    s->policy = Policy::kManaged;
+  } else if (ParseBool(text, &on) && !on) {
+    s->policy = Policy::kOff;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ParseReportMemory(const char* text, Configuration* s) {
+  if (strcmp(text, "physical") == 0) {
+    s->report_memory = ReportMemory::kPhysical;
+  } else if (strcmp(text, "virtual") == 0) {
+    s->report_memory = ReportMemory::kVirtual;
+  } else {
+    Size size;
+    if (!ParseSize(text, &size)) return false;
+    s->report_memory = ReportMemory::kSize;
+    s->report_size = size;
+  }
+  return true;
+}
+
+bool ParseExecutor(const char* text, Configuration* s) {
+  s->real_threads = strcmp(text, "threads") == 0;
+  return s->real_threads || strcmp(text, "auto") == 0;
+}
+
+bool ParseLogLevel(const char* text, Configuration*) {
+  static constexpr struct {
+    const char* name;
+    LogLevel level;
+  } kLevels[] = {{"error", LogLevel::kError},
+                 {"warn", LogLevel::kWarn},
+                 {"info", LogLevel::kInfo},
+                 {"debug", LogLevel::kDebug}};
+  for (const auto& known : kLevels) {
+    if (strcmp(text, known.name) == 0) {
+      g_log_level = known.level;
+      return true;
+    }
+  }
+  bool on = false;
+  if (!ParseBool(text, &on) || on) return false;
+  g_log_level = LogLevel::kOff;
+  return true;
+}
+
+// THE table. Names that another part reads (ATP_SOCKET, ATP_SIM_...) are in that part's table.
+constexpr struct {
+  const char* name;
+  const char* form;
+  bool (*parse)(const char*, Configuration*);
+} kTable[] = {
+    {"ATP_POLICY", "learned, managed or off", ParsePolicy},
+    {"ATP_BUDGET", "a size (16GiB, 512M, 80%) or one for each device (0=16GiB,1=24GiB)",
+     [](const char* t, Configuration* s) { return ParseDeviceSizes(t, &s->budget); }},
+    {"ATP_HOST_BUDGET", "a size (64GiB, 512M, 80%)",
+     [](const char* t, Configuration* s) { return ParseSize(t, &s->host_budget); }},
+    {"ATP_REPORT_MEMORY", "physical, virtual or a size", ParseReportMemory},
+    {"ATP_DISABLE",
+     "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, deepbind",
+     [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
+    {"ATP_EXECUTOR", "auto or threads", ParseExecutor},
+    {"ATP_LOG", "off, error, warn, info or debug", ParseLogLevel},
+    {"ATP_LOG_FILE", "a file name of less than 512 characters",
+     [](const char* t, Configuration* s) { return CopyName(t, s->log_file, sizeof s->log_file); }},
+    {"ATP_TRACE", "a file name of less than 512 characters",
+     [](const char* t, Configuration* s) {
+       return CopyName(t, s->trace_file, sizeof s->trace_file);
+     }},
+    {"ATP_REPORT", "a file name of less than 512 characters",
+     [](const char* t, Configuration* s) {
+       return CopyName(t, s->report_file, sizeof s->report_file);
+     }},
+};
+
+Configuration settings;
+std::once_flag read_once;
+
+void BadValue(const char* name, const char* value, const char* form) {
+  ATP_LOG_ERROR("%s=%s is not understood: wanted %s; the default holds", name, value, form);
+}
+
+}  // namespace
+
+bool ParseBool(const char* text, bool* value) {
+  for (const char* off : {"0", "off", "false", "no", ""}) {
+    if (strcasecmp(text, off) == 0) return *value = false, true;
+  }
+  for (const char* on : {"1", "on", "true", "yes"}) {
+    if (strcasecmp(text, on) == 0) return *value = true, true;
+  }
+  return false;
+}
+
+bool ParseSize(const char* text, Size* size) {
+  uint64_t value = 0;
+  const char* p = text;
+  for (; *p >= '0' && *p <= '9'; ++p) {
+    const uint64_t digit = static_cast<uint64_t>(*p - '0');
+    if (value > (UINT64_MAX - digit) / 10) return false;
+    value = value * 10 + digit;
+  }
+  if (p == text) return false;
+  if (strcmp(p, "%") == 0) {
+    if (value > 100) return false;
+    *size = {true, true, value};
+    return true;
+  }
+  static constexpr char kPrefixes[] = "KMGT";
+  unsigned shift = 0;
+  if (*p != '\0' && strchr(kPrefixes, *p) != nullptr) {
+    shift = 10 * static_cast<unsigned>(strchr(kPrefixes, *p) - kPrefixes + 1);
+    ++p;
+    if (strcmp(p, "iB") == 0) p += 2;
+  } else if (strcmp(p, "B") == 0) {
+    ++p;
+  }
+  if (*p != '\0' || value > (UINT64_MAX >> shift)) return false;
+  *size = {true, false, value << shift};
+  return true;
+}
+
+bool ParseDeviceSizes(const char* text, DeviceSizes* sizes) {
+  DeviceSizes parsed;
+  if (strchr(text, '=') == nullptr) {
+    if (!ParseSize(text, &parsed.all)) return false;
+    *sizes = parsed;
+    return true;
+  }
+  char copy[512];
+  if (!CopyName(text, copy, sizeof copy)) return false;
+  for (char* item = copy; item != nullptr;) {
+    char* next = strchr(item, ',');
+    if (next != nullptr) *next++ = '\0';
+    char* equals = strchr(item, '=');
+    if (equals == nullptr || equals == item) return false;
+    *equals = '\0';
+    char* end = nullptr;
+    const unsigned long device = strtoul(item, &end, 10);
+    if (item[0] < '0' || item[0] > '9' || *end != '\0' || device >= kMaxDevices) return false;
+    if (!ParseSize(equals + 1, &parsed.each[device])) return false;
+    item = next;
+  }
+  *sizes = parsed;
+  return true;
+}
+
+bool ParseDisable(const char* text, uint32_t* mask) {
+  static constexpr struct {
+    const char* name;
+    Disable part;
+  } kParts[] = {{"populate", kDisablePopulate}, {"prefetch", kDisablePrefetch},
+                {"evict", kDisableEvict},       {"touch", kDisableTouch},
+                {"discard", kDisableDiscard},   {"readmostly", kDisableReadMostly},
+                {"slabs", kDisableSlabs},       {"asynctwins", kDisableAsyncTwins},
+                {"deepbind", kDisableDeepbind}};
+  bool on = false;
+  if (ParseBool(text, &on) && !on) return *mask = 0, true;
+  uint32_t parsed = 0;
+  while (true) {
+    const size_t length = strcspn(text, ",");
+    bool known = false;
+    for (const auto& part : kParts) {
+      if (strlen(part.name) == length && strncmp(part.name, text, length) == 0) {
+        parsed |= part.part;
+        known = true;
+      }
+    }
+    if (!known) return false;
+    if (text[length] == '\0') break;
+    text += length + 1;
+  }
+  *mask = parsed;
+  return true;
+}
+
+void ParseSettings(const char* (*lookup)(const char*), Configuration* parsed,
+                   void (*bad_value)(const char*, const char*, const char*)) {
+  for (const auto& row : kTable) {
+    const char* value = lookup(row.name);
+    if (value == nullptr) continue;
+    // Empty means off where off means something, else "not set".
+    if (*value == '\0' && row.parse != ParsePolicy && row.parse != ParseLogLevel) continue;
+    if (!row.parse(value, parsed)) bad_value(row.name, value, row.form);
+  }
+}
+
+bool ExpandFileName(const char* name, char* out, size_t size) {
+  size_t used = 0;
+  auto add = [&](const char* text) {
+    const size_t length = strlen(text);
+    if (used + length >= size) return false;
+    memcpy(out + used, text, length);
+    used += length;
+    return true;
+  };
+  for (const char* p = name; *p != '\0'; ++p) {
+    char piece[256] = {*p, '\0'};
+    if (*p == '%' && p[1] == 'p') {
+      char* end = piece + sizeof piece - 1;  // digits, written from the end: no stdio here
+      unsigned pid = static_cast<unsigned>(getpid());
+      char* digit = end;
+      *digit = '\0';
+      do {
+        *--digit = static_cast<char>('0' + pid % 10);
+        pid /= 10;
+      } while (pid != 0);
+      memmove(piece, digit, static_cast<size_t>(end - digit) + 1);
+      ++p;
+    } else if (*p == '%' && p[1] == 'h') {
+      if (gethostname(piece, sizeof piece) != 0) strcpy(piece, "host");
+      piece[sizeof piece - 1] = '\0';
+      ++p;
+    } else if (*p == '%' && p[1] == 'r') {
+      strcpy(piece, "0");
+      for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}) {
+        const char* rank = getenv(variable);
+        if (rank == nullptr || strlen(rank) >= sizeof piece) continue;
+        strcpy(piece, rank);
+        break;
+      }
+      ++p;
+    } else if (*p == '%' && p[1] == '%') {
+      ++p;
+    }
+    if (!add(piece)) return false;
+  }
+  out[used] = '\0';
+  return true;
+}
+
+void ReadSettings() {
+  std::call_once(read_once, [] {
+    ParseSettings([](const char* name) -> const char* { return getenv(name); }, &settings,
+                  BadValue);
+    if (settings.log_file[0] != '\0') OpenLogFile(settings.log_file);
+  });
+}
+
+const Configuration& Settings() { return settings; }
+
+}  // namespace atp::shim
