@@ -18,7 +18,8 @@ Machine::Machine(const Trace& trace, const Uses& uses, const ReplayOptions& opti
   }
   const Block end = static_cast<Block>(tensor_of_.size());
   first_.push_back(end);
-  for (Block b = 0; b < end + 2; ++b) newer_.push_back(b);  // a sentinel points at the oldest and the newest
+  for (Block b = 0; b < end + 2; ++b)
+    newer_.push_back(b);  // a sentinel points at the oldest and the newest
   older_ = newer_;
   protected_.assign(tensors, false);
   resident_.assign(tensors, 0);

@@ -124,11 +124,12 @@ class Machine {
   std::vector<Block> first_;         // per tensor, and one past the last
   std::vector<uint32_t> tensor_of_;  // per block
   std::vector<State> state_;         // per block
-  // Per block: the migration lists, each through a sentinel: of the protected tensors and of all others.
+  // Per block: the migration lists, each through a sentinel: of the protected tensors and of all
+  // others.
   std::vector<Block> newer_, older_;
-  std::vector<uint32_t> resident_;  // per tensor: blocks in state kIn
+  std::vector<uint32_t> resident_;                  // per tensor: blocks in state kIn
   mutable std::vector<Block> highest_;              // per tensor: no resident block at or above it
-  std::vector<bool> protected_;  // per tensor
+  std::vector<bool> protected_;                     // per tensor
   std::vector<bool> remote_;                        // per tensor
   std::vector<Instance> next_use_;                  // per tensor
   std::set<std::pair<Instance, uint32_t>> by_use_;  // tensors with a resident block

@@ -209,7 +209,8 @@ std::vector<Executor::Block> PlanExecutor::Uncovered() {
 }
 
 bool PlanExecutor::Serve(bool stuck) {
-  // While a launch waits nothing that it needs leaves, so that one look is enough until all else has come.
+  // While a launch waits nothing that it needs leaves, so that one look is enough until all else
+  // has come.
   if (looked_ && !stuck) return false;
   looked_ = true;
   const std::vector<Block> missing = Uncovered();
