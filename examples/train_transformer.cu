@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trains a small decoder-only transformer on a text, byte by byte, with AdamW. An ordinary CUDA
+// program: plain kernels, one cudaMalloc per tensor, one stream. Prints the loss of each iteration
+// and a checksum of the final weights, which is the same to the bit in every run with the same
+// options. --check repeats the training on the CPU and compares.
+#include <cstdio>
+
+#include "examples/support/device.h"
+#include "examples/transformer/model.cuh"
+#include "examples/transformer/reference.h"
+#include "examples/transformer/text.h"
+
+namespace {
+
+using namespace example;  // NOLINT
+
+constexpr double kTolerance = 1e-3;
+
+struct Settings {
+  Config config;
+  long iterations = 10;
+  std::string text;
+  bool check = false;
+};
+
+Settings ParseSettings(int argc, char** argv) {
+  long layers = 4, width = 256, heads = 4, batch = 4, sequence = 32, seed = 1, iterations = 10;
+  Settings s;
+  Options options("trains a small transformer on a text and prints the loss of each iteration");
+  options.Add("--layers", &layers, 1, 1000, "number of layers");
+  options.Add("--width", &width, 4, 65536, "width of the model, a multiple of 4 and of --heads");
+  options.Add("--heads", &heads, 1, 1024, "attention heads");
+  options.Add("--batch", &batch, 1, 65535, "sequences per iteration");
+  options.Add("--sequence", &sequence, 1, 65536, "tokens per sequence");
+  options.Add("--iterations", &iterations, 1, 1000000000, "training steps");
+  options.Add("--seed", &seed, 0, 2147483647, "seed of weights and batches");
+  options.Add("--text", &s.text, "file to learn from (default: tiny.txt beside the program)");
+  options.Add("--check", &s.check, "compare with a reference on the CPU; slow");
+  options.Parse(argc, argv);
+  if (width % heads || width % 4) {
+    Options::Refuse("--width " + std::to_string(width) + " is no multiple of 4 and of --heads " +
+                    std::to_string(heads));
+  }
+  s.config = {int(layers), int(width), int(heads), int(batch), int(sequence), uint32_t(seed)};
+  s.iterations = iterations;
+  if (s.text.empty()) s.text = DefaultText();
+  return s;
+}
+
+// |a - b| / |b| over all values of a tensor.
+double RelativeError(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+    size += double(b[i]) * b[i];
+  }
+  return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+}
+
+// Follows the training on the CPU and keeps the greatest deviation.
+class Checker {
+ public:
+  explicit Checker(const Config& config) : reference_(config) {}
+
+  void Step(const std::vector<int>& tokens, const std::vector<int>& targets, const Model& model,
+            float loss) {
+    const float expected = reference_.ForwardBackward(tokens, targets);
+    Note("loss", std::fabs(loss - expected) / expected);
+    for (size_t p = 0; p < model.shapes().size(); ++p) {
+      Note(model.shapes()[p].name + ".gradient",
+           RelativeError(model.Gradient(p), reference_.Gradient(p)));
+    }
+  }
+
+  void Update(const AdamW& adam, int step) { reference_.Update(adam, step); }
+
+  void Finish(const Model& model) {
+    for (size_t p = 0; p < model.shapes().size(); ++p) {
+      Note(model.shapes()[p].name, RelativeError(model.Weights(p), reference_.Weights(p)));
+    }
+  }
+
+  bool Report() const {
+    std::printf("check: greatest relative error %.2e (%s), allowed %.0e\n", worst_, where_.c_str(),
+                kTolerance);
+    return worst_ < kTolerance;
+  }
+
+ private:
+  void Note(const std::string& what, double error) {
+    if (error > worst_ || std::isnan(error)) {
+      worst_ = std::isnan(error) ? INFINITY : error;
+      where_ = what;
+    }
+  }
+
+  Reference reference_;
+  double worst_ = 0;
+  std::string where_ = "none";
+};
+
+uint64_t WeightsChecksum(const Model& model) {
+  uint64_t sum = kChecksumStart;
+  for (size_t p = 0; p < model.shapes().size(); ++p) {
+    const std::vector<float> weights = model.Weights(p);
+    sum = Checksum(sum, weights.data(), weights.size());
+  }
+  return sum;
+}
+
+bool Train(const Settings& s) {
+  const std::vector<unsigned char> text = ReadText(s.text, s.config);
+  const size_t token_bytes = s.config.tokens() * sizeof(int);
+  const AdamW adam;
+  DeviceMemory memory;
+  Model model(s.config, &memory);
+  int* tokens = memory.Allocate<int>("tokens", s.config.tokens());
+  int* targets = memory.Allocate<int>("targets", s.config.tokens());
+  std::printf("footprint %zu bytes in %zu tensors\n", memory.bytes(), memory.count());
+
+  Stopwatch watch;
+  Checker* checker = s.check ? new Checker(s.config) : nullptr;
+  std::vector<int> host_tokens, host_targets;
+  for (int i = 1; i <= s.iterations; ++i) {
+    CutBatch(text, s.config, i, &host_tokens, &host_targets);
+    watch.Start();
+    CHECK_CUDA(cudaMemcpy(tokens, host_tokens.data(), token_bytes, cudaMemcpyHostToDevice));
+    CHECK_CUDA(cudaMemcpy(targets, host_targets.data(), token_bytes, cudaMemcpyHostToDevice));
+    model.ForwardBackward(tokens, targets);
+    if (checker) checker->Step(host_tokens, host_targets, model, model.Loss());
+    model.Update(adam, i);
+    if (checker) checker->Update(adam, i);
+    const float ms = watch.Stop();
+    const float loss = model.Loss();
+    std::printf("iter %d  loss %.6f  ms %.4f\n", i, loss, ms);
+    std::fflush(stdout);
+    if (!std::isfinite(loss)) return false;
+  }
+  std::printf("checksum %016llx\n", static_cast<unsigned long long>(WeightsChecksum(model)));
+  bool right = true;
+  if (checker) {
+    checker->Finish(model);
+    right = checker->Report();
+    delete checker;
+  }
+  memory.FreeAll();
+  return right;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return Train(ParseSettings(argc, argv)) ? 0 : example::kExitWrongResult;
+}
