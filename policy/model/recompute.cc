@@ -101,7 +101,7 @@ Trace ApplyRecompute(const Trace& trace, const std::vector<Recomputation>& chose
         if (other != r->tensor) again.workspace += trace.tensors[other].bytes;
       }
       Tensor copy = trace.tensors[r->tensor];
-      copy.id += "'" + std::to_string(result.tensors.size());
+      copy.id.append("'").append(std::to_string(result.tensors.size()));
       holder[r->tensor] = static_cast<uint32_t>(result.tensors.size());
       again.writes = {holder[r->tensor]};
       result.tensors.push_back(std::move(copy));
