@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine/hint_run.h"
+
+#include <algorithm>
+
+namespace atp::sim {
+
+MachineStatus PerformHint(World* world, Pass* pass, const Hint& hint) {
+  pass->cpu = world->lock.ReadFrom(pass->cpu);
+  pass->cause = Cause::kPrefetch;
+  MachineStatus status = MachineStatus::kOk;
+  if (hint.discard) {
+    pass->cpu += world->costs.discard_call;
+    // With a prefetch after it the cheap form is enough, because the prefetch ends the discard.
+    world->unified.Discard(pass, hint.address, hint.bytes, /*unmap=*/!hint.prefetch);
+  }
+  if (hint.prefetch) {
+    pass->cpu += world->costs.prefetch_call;
+    status = hint.location == kHost
+                 ? world->unified.PrefetchToHost(pass, hint.address, hint.bytes)
+                 : world->unified.PrefetchToDevice(pass, hint.address, hint.bytes, hint.location);
+  }
+  world->lock.HoldRead(pass->cpu);
+  pass->done.at = std::max(pass->done.at, pass->cpu) + world->costs.page_table;
+  return status;
+}
+
+Time DeferredHintRun::Step(Time now) {
+  if (wanted_ < 0) wanted_ = now + world_.costs.deferral;
+  if (!performed_) {
+    Time start = std::max(wanted_, world_.deferral_free);
+    if (start > now) return start;
+    performed_ = true;
+    Pass pass;
+    pass.now = now;
+    pass.cpu = now;
+    PerformHint(&world_, &pass, hint_);
+    world_.deferral_free = pass.cpu;
+    done_ = pass.done;
+  }
+  Time end = world_.link.Resolve(done_);
+  return end > now ? end : kDone;
+}
+
+}  // namespace atp::sim

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/machine/kernel_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace atp::sim {
+namespace {
+
+uint64_t NextStamp() {
+  static uint64_t stamp = 0;  // under the driver's lock, like everything here
+  return ++stamp;
+}
+
+}  // namespace
+
+Time KernelRun::Boundary(size_t wave) const {
+  __int128 scaled = static_cast<__int128>(work_.resident_time) * static_cast<__int128>(wave);
+  return static_cast<Time>(scaled / static_cast<__int128>(WaveCount()));
+}
+
+Time KernelRun::Step(Time now) {
+  switch (state_) {
+    case State::kNew:
+      started_ = now;
+      if (world_.health[static_cast<size_t>(device_)] != MachineStatus::kOk) return Finish(now);
+      return Continue(now);
+    case State::kComputing: {
+      Time remote = world_.link.Resolve(remote_done_);
+      if (remote > now) return remote;
+      remote_done_ = Ready();
+      wave_ = compute_end_;
+      return Continue(now);
+    }
+    case State::kFaulting: {
+      Time end = std::max(batch_cpu_, world_.link.Resolve(batch_done_)) + world_.costs.replay;
+      if (end > now) return end;
+      fault_time_ += now - batch_start_;
+      credit_ += static_cast<Time>(
+          std::llround(static_cast<double>(now - batch_start_) * world_.costs.fault_overlap));
+      if (world_.health[static_cast<size_t>(device_)] != MachineStatus::kOk) return Finish(now);
+      return ServeWave(now);
+    }
+  }
+  return kDone;
+}
+
+Time KernelRun::Finish(Time now) {
+  KernelStats& stats = world_.stats.kernels[work_.name];
+  ++stats.count;
+  stats.time += now - started_;
+  stats.fault_time += fault_time_;
+  return kDone;
+}
+
+Time KernelRun::Continue(Time now) {
+  if (wave_ >= WaveCount()) return Finish(now);
+  if (work_.waves.empty() || (!must_look_ && AllThere(now)))
+    return Compute(now, wave_, WaveCount());
+  must_look_ = true;
+  BeginWave();
+  return ServeWave(now);
+}
+
+Time KernelRun::Compute(Time now, size_t first, size_t last) {
+  state_ = State::kComputing;
+  is_rest_ = false;
+  compute_start_ = now;
+  compute_end_ = last;
+  Time end = now + Boundary(last) - Boundary(first);
+  return end > now ? end : Step(now);
+}
+
+// Looks again at the next wave boundary: the waves after it may miss what has left.
+Time KernelRun::PagesLost(Time now, Time wake) {
+  must_look_ = true;
+  if (state_ != State::kComputing || is_rest_ || compute_end_ - wave_ <= 1) return wake;
+  for (size_t wave = wave_ + 1; wave < compute_end_; ++wave) {
+    Time end = compute_start_ + Boundary(wave) - Boundary(wave_);
+    if (end < now) continue;
+    compute_end_ = wave;
+    return end > now ? end : now;
+  }
+  return wake;
+}
+
+// Sorts touches into blocks; calls with the same `stamp` add to the same list. `order`, when
+// wanted, keeps the order of first touch.
+void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
+                        std::vector<WaveBlock>* blocks, std::vector<uint32_t>* order) {
+  AddressSpace& space = world_.unified.space();
+  Block* block = nullptr;
+  for (const PageTouch& touch : pages) {
+    uint64_t slot = touch.page / PageMask::kPages;
+    int page = static_cast<int>(touch.page % PageMask::kPages);
+    if (block == nullptr || block->slot != slot || !block->valid.Test(page)) {
+      block = space.BlockOf(touch.page);
+      if (block == nullptr) continue;  // plain device memory
+      if (block->stamp != stamp) {
+        block->stamp = stamp;
+        block->entry = static_cast<uint32_t>(blocks->size());
+        blocks->emplace_back();
+        blocks->back().block = block;
+        blocks->back().slot = slot;
+      }
+    }
+    WaveBlock& entry = (*blocks)[block->entry];
+    bool reads = (touch.flags & PageTouch::kRead) != 0,
+         writes = (touch.flags & PageTouch::kWrite) != 0;
+    bool overwrites = (touch.flags & PageTouch::kOverwritten) != 0;
+    entry.todo.Set(page);
+    if (reads) entry.reads.Set(page);
+    if (writes || overwrites) entry.writes.Set(page);
+    if (reads && !overwrites) entry.depends.Set(page);
+    if (order != nullptr)
+      order->push_back(block->entry * PageMask::kPages + static_cast<uint32_t>(page));
+  }
+}
+
+// The common case: everything that the rest of the kernel touches is resident, and nothing of it
+// was discarded.
+bool KernelRun::AllThere(Time now) {
+  std::vector<WaveBlock> all;
+  const uint64_t stamp = NextStamp();
+  for (size_t wave = wave_; wave < work_.waves.size(); ++wave) {
+    Collect(work_.waves[wave].pages, stamp, &all, nullptr);
+  }
+  for (WaveBlock& entry : all) {
+    Block* block = entry.block;
+    if (block->dead.Any() || block->discarded.Any()) return false;
+    PageMask remote;
+    PageMask there =
+        world_.unified.Accessible(block, device_, entry.todo, entry.writes, now, &remote);
+    if ((entry.todo - there).Any() || remote.Any()) return false;
+  }
+  return true;
+}
+
+void KernelRun::BeginWave() {
+  blocks_.clear();
+  order_.clear();
+  credit_ = 0;
+  remote_reads_ = remote_writes_ = remote_small_ = 0;
+  layout_ = world_.unified.space().layout();
+  Collect(work_.waves[wave_].pages, NextStamp(), &blocks_, &order_);
+  cursors_.clear();
+}
+
+// Memory was freed or split under a running kernel: the rest of the wave is looked up again.
+void KernelRun::RebuildWave() {
+  std::vector<PageTouch> rest;
+  for (const WaveBlock& entry : blocks_) {
+    for (int page = entry.todo.Next(0); page < PageMask::kPages; page = entry.todo.Next(page + 1)) {
+      uint8_t flags = 0;
+      if (entry.reads.Test(page)) flags |= PageTouch::kRead;
+      if (entry.writes.Test(page)) flags |= PageTouch::kWrite;
+      if (entry.writes.Test(page) && !entry.depends.Test(page)) flags |= PageTouch::kOverwritten;
+      rest.push_back({entry.slot * PageMask::kPages + static_cast<uint64_t>(page), flags});
+    }
+  }
+  blocks_.clear();
+  order_.clear();
+  cursors_.clear();
+  layout_ = world_.unified.space().layout();
+  Collect(rest, NextStamp(), &blocks_, &order_);
+}
+
+Time KernelRun::ServeWave(Time now) {
+  if (layout_ != world_.unified.space().layout()) RebuildWave();
+  Retire(now);
+  for (const WaveBlock& entry : blocks_) {
+    if (entry.todo.Any()) return Batch(now);
+  }
+  return FinishWave(now);
+}
+
+// Accesses what can be accessed: those threads go on, and need the page no longer.
+void KernelRun::Retire(Time now) {
+  for (WaveBlock& entry : blocks_) {
+    if (entry.todo.None()) continue;
+    PageMask remote;
+    PageMask done = world_.unified.Accessible(entry.block, device_, entry.todo,
+                                              entry.writes & entry.todo, now, &remote);
+    if (done.None()) continue;
+    entry.todo -= done;
+    world_.unified.Access(entry.block, entry.depends & done, entry.writes & done);
+    if (remote.None()) continue;
+    remote_reads_ += static_cast<uint64_t>((remote & entry.reads).Count());
+    remote_writes_ += static_cast<uint64_t>((remote & entry.writes).Count());
+    bool large = entry.block->views[static_cast<size_t>(device_)].remote_large;
+    if (!large) remote_small_ += static_cast<uint64_t>(remote.Count());
+  }
+}
+
+// What is left of the wave's computing, or of its accesses to host memory when those take longer.
+Time KernelRun::FinishWave(Time now) {
+  state_ = State::kComputing;
+  is_rest_ = true;
+  compute_start_ = now;
+  compute_end_ = wave_ + 1;
+  Time share = Boundary(wave_ + 1) - Boundary(wave_);
+  Time end = now + std::max<Time>(0, share - credit_);
+  if (remote_reads_ + remote_writes_ > 0) {
+    double per_page = static_cast<double>(kPageBytes);
+    uint64_t touches = 0;
+    for (const WaveTouches& wave : work_.waves) touches += wave.pages.size();
+    if (work_.sector_bytes != 0 && touches != 0) {
+      per_page = static_cast<double>(work_.sector_bytes) / static_cast<double>(touches);
+    }
+    Ready after = Interconnect::After(now);
+    auto access = [&](Direction direction, uint64_t pages, double share_of_link, Traffic* traffic) {
+      if (pages == 0) return;
+      uint64_t bytes = static_cast<uint64_t>(std::llround(static_cast<double>(pages) * per_page));
+      traffic->remote += bytes;
+      uint64_t weight =
+          static_cast<uint64_t>(std::llround(static_cast<double>(bytes) / share_of_link));
+      Ticket ticket = world_.link.Push(device_, now, direction, weight, 0, after);
+      world_.link.Join(&remote_done_, Interconnect::Of(ticket, direction));
+    };
+    access(Direction::kToDevice, remote_reads_, world_.costs.remote_read, &world_.stats.to_device);
+    access(Direction::kToHost, remote_writes_, world_.costs.remote_write, &world_.stats.to_host);
+    Time scattered = world_.costs.remote_scattered * static_cast<Time>(remote_small_);
+    end = std::max({end, now + scattered, world_.link.Resolve(remote_done_)});
+  }
+  return end > now ? end : Step(now);
+}
+
+// The next faults: one after the other from each segment of the wave, as the fault buffer would
+// hold them.
+std::vector<KernelRun::Group> KernelRun::NextFaults(int* faults) {
+  size_t segments = std::max<size_t>(1, static_cast<size_t>(world_.shape.multiprocessors) / 2);
+  segments = std::min(segments, order_.size());
+  auto bound = [&](size_t segment) { return order_.size() * segment / segments; };
+  if (cursors_.empty()) {
+    for (size_t segment = 0; segment < segments; ++segment) cursors_.push_back(bound(segment));
+  }
+  auto is_todo = [&](uint32_t where) {
+    return blocks_[where / PageMask::kPages].todo.Test(static_cast<int>(where % PageMask::kPages));
+  };
+  int64_t limit = std::max<int64_t>(1, world_.costs.fault_batch_size);
+  if (work_.threads != 0) limit = std::min<int64_t>(limit, work_.threads);
+  std::vector<Group> groups;
+  const uint64_t stamp = NextStamp();
+  std::vector<size_t> position(segments);
+  for (size_t segment = 0; segment < segments; ++segment) {
+    size_t& cursor = cursors_[segment];
+    while (cursor < bound(segment + 1) && !is_todo(order_[cursor])) ++cursor;
+    position[segment] = cursor;
+  }
+  *faults = 0;
+  for (bool any = true; any && *faults < limit;) {
+    any = false;
+    for (size_t segment = 0; segment < segments && *faults < limit; ++segment) {
+      size_t& at = position[segment];
+      while (at < bound(segment + 1) && !is_todo(order_[at])) ++at;
+      if (at == bound(segment + 1)) continue;
+      uint32_t where = order_[at++];
+      Block* block = blocks_[where / PageMask::kPages].block;
+      if (block->stamp != stamp) {
+        block->stamp = stamp;
+        block->entry = static_cast<uint32_t>(groups.size());
+        groups.push_back({where / PageMask::kPages, PageMask()});
+      }
+      groups[block->entry].pages.Set(static_cast<int>(where % PageMask::kPages));
+      ++*faults;
+      any = true;
+    }
+  }
+  std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
+    const WaveBlock &left = blocks_[a.entry], &right = blocks_[b.entry];
+    if (left.slot != right.slot) return left.slot < right.slot;
+    return left.block->valid.Next(0) < right.block->valid.Next(0);
+  });
+  return groups;
+}
+
+Time KernelRun::Batch(Time now) {
+  state_ = State::kFaulting;
+  int faults = 0;
+  std::vector<Group> groups = NextFaults(&faults);
+  Pass pass;
+  pass.now = now;
+  pass.cpu = world_.lock.ReadFrom(now) + world_.costs.fault_batch;
+  pass.serial = true;
+  world_.stats.gpu_faults += static_cast<uint64_t>(faults);
+  ++world_.stats.fault_batches;
+  batch_start_ = now;
+  for (const Group& group : groups) {  // fetched and sorted before any block is served
+    const WaveBlock& entry = blocks_[group.entry];
+    const DeviceView& view = entry.block->views[static_cast<size_t>(device_)];
+    int upgrades = (group.pages & entry.writes & view.resident & view.read_only).Count();
+    pass.cpu += world_.costs.read_mostly_write * upgrades +
+                world_.costs.fault * (group.pages.Count() - upgrades);
+  }
+  for (const Group& group : groups) {
+    if (ServeGroup(&pass, group)) continue;
+    world_.health[static_cast<size_t>(device_)] = MachineStatus::kContextDead;
+    break;
+  }
+  world_.lock.HoldRead(pass.cpu);
+  batch_cpu_ = pass.cpu;
+  batch_done_ = pass.done;
+  return std::max(batch_cpu_, world_.link.Resolve(batch_done_)) + world_.costs.replay;
+}
+
+bool KernelRun::ServeGroup(Pass* pass, const Group& group) {
+  WaveBlock& entry = blocks_[group.entry];
+  Block* block = entry.block;
+  DeviceView& view = block->views[static_cast<size_t>(device_)];
+  ++world_.stats.block_services;
+  PageMask pages = group.pages;
+  PageMask upgrades = pages & entry.writes & view.resident & view.read_only;
+  // Pages on their way are only waited for.
+  PageMask in_flight = (pages & view.resident & view.pending) - upgrades;
+  if (in_flight.Any()) world_.link.Join(&pass->done, view.arrival);
+  pages -= in_flight;
+  if (pages != upgrades || in_flight.Any()) pass->cpu += world_.costs.block_service;
+  if (pages.None()) return true;
+  PageMask writes = pages & entry.writes;
+  if (!world_.unified.ServiceFaults(pass, block, device_, pages, writes)) return false;
+  if ((pages & view.resident).Any()) world_.link.Join(&pass->done, view.arrival);
+  return true;
+}
+
+}  // namespace atp::sim

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel on the compute engine: waves of thread blocks, each waiting for its pages.
+//
+// When everything is resident the kernel lasts its resident time and changes no list. Otherwise
+// each wave faults in batches until all of its pages have been there once: up to 256 faults, taken
+// in turn from segments of the wave (one for two multiprocessors, which share a path to the MMU),
+// served serially, then replayed. Part of the wave's computing goes on meanwhile (fault_overlap).
+// Made and stepped by the scheduler.
+#pragma once
+
+#include <vector>
+
+#include "sim/machine/run.h"
+
+namespace atp::sim {
+
+class KernelRun : public Run {
+ public:
+  KernelRun(World* world, int device, KernelWork work)
+      : world_(*world), device_(device), work_(std::move(work)) {}
+
+  Time Step(Time now) override;
+  Time PagesLost(Time now, Time wake) override;
+
+ private:
+  enum class State { kNew, kComputing, kFaulting };
+  struct WaveBlock {
+    Block* block = nullptr;
+    uint64_t slot = 0;
+    PageMask todo;  // not yet accessed in this wave
+    PageMask reads, writes;
+    PageMask depends;  // read before anything else: old content matters
+  };
+  struct Group {  // the faults of one block in a batch
+    uint32_t entry;
+    PageMask pages;
+  };
+
+  Time Continue(Time now);
+  Time Compute(Time now, size_t first, size_t last);
+  bool AllThere(Time now);
+  void Collect(const std::vector<PageTouch>& pages, uint64_t stamp, std::vector<WaveBlock>* blocks,
+               std::vector<uint32_t>* order);
+  void BeginWave();
+  void RebuildWave();
+  Time ServeWave(Time now);
+  void Retire(Time now);
+  Time FinishWave(Time now);
+  std::vector<Group> NextFaults(int* faults);
+  Time Batch(Time now);
+  bool ServeGroup(Pass* pass, const Group& group);
+  Time Boundary(size_t wave) const;
+  size_t WaveCount() const { return work_.waves.empty() ? 1 : work_.waves.size(); }
+  Time Finish(Time now);
+
+  World& world_;
+  const int device_;
+  KernelWork work_;
+  State state_ = State::kNew;
+  Time started_ = 0;
+  Time fault_time_ = 0;
+  bool must_look_ = false;  // pages have left the device since everything was there
+  size_t wave_ = 0;
+  // Computing: waves [wave_, compute_end_) since compute_start_; or the rest of one wave that had
+  // faults.
+  size_t compute_end_ = 0;
+  Time compute_start_ = 0;
+  bool is_rest_ = false;
+  Ready remote_done_;
+  // The wave that faults.
+  std::vector<WaveBlock> blocks_;
+  std::vector<uint32_t> order_;  // entry of blocks_ * 512 + page, in order of first touch
+  std::vector<size_t> cursors_;
+  uint64_t layout_ = 0;
+  Time credit_ = 0;  // computing done while batches were served
+  Time batch_start_ = 0;
+  Ready batch_done_;
+  Time batch_cpu_ = 0;
+  uint64_t remote_reads_ = 0, remote_writes_ = 0, remote_small_ = 0;  // pages
+};
+
+}  // namespace atp::sim
