@@ -76,34 +76,66 @@ struct PeriodDetector::Impl {
     if (phase.signatures[next] == signature) {
       position = next;
       if (next == 0) EndLap();
+      if (!candidates.empty()) Outgrow();
       return;
     }
     if (whole && Branch(next, signature)) return;
+    if (whole && next == 0) Boundary(Now());  // the lap is complete, what follows is something else
     broken = active, broken_at = next, resumed = 0;
     active = PhaseBook::kNone;
-    candidates.clear();
+  }
+
+  // While a phase is followed, a longer repetition that contains it may still turn out.
+  void Outgrow() {
+    Compare();
+    if (LockNew()) return;
+    std::erase_if(candidates, [&](const Candidate& c) { return Lockable(c) && !Explains(c); });
   }
 
   void EndLap() {
     if (whole) ++laps;
     whole = true;
-    book.Get(active).used = Now();
+    book.Get(active).followed += book.Get(active).length();
     Boundary(Now());
   }
 
   // Goes over to another phase that began like this one.
   bool Branch(uint32_t next, uint64_t signature) {
+    if (next > 0 && Split(next, signature)) return true;
     uint32_t to = PhaseBook::kNone, at = next;
     if (next == 0) {
       at = book.Get(active).length();
-      to = book.FindBranch(active, at, signature);
+      to = book.FindBranch(book.Get(active).prefix[at], at, signature, active);
       if (to == PhaseBook::kNone) at = 0;
     }
-    if (to == PhaseBook::kNone) to = book.FindBranch(active, at, signature);
+    if (to == PhaseBook::kNone) {
+      to = book.FindBranch(book.Get(active).prefix[at], at, signature, active);
+    }
     if (to == PhaseBook::kNone) return false;
     Enter(to, at, true);
     if (at == 0) Boundary(Now());
     return true;
+  }
+
+  // This lap was a whole one of a shorter phase and the beginning of another: then the longer phase
+  // was only a chance sequence of them, and is forgotten.
+  bool Split(uint32_t next, uint64_t signature) {
+    for (uint32_t first = 0; first < book.phases().size(); ++first) {
+      const PhaseBook::Phase& head = book.Get(first);
+      const uint32_t length = head.length();
+      if (length == 0 || length > next || first == active) continue;
+      if (head.prefix[length] != book.Get(active).prefix[length]) continue;
+      const uint64_t rest = next - length;
+      const uint32_t second = book.FindBranch(history.Hash(Now() - rest, Now()),
+                                              static_cast<uint32_t>(rest), signature, active);
+      if (second == PhaseBook::kNone) continue;
+      book.Forget(active);
+      Enter(second, static_cast<uint32_t>(rest), true);
+      laps = second == first && rest == 0 ? 1 : 0;
+      Boundary(Now() - rest);
+      return true;
+    }
+    return false;
   }
 
   void Enter(uint32_t phase, uint32_t at, bool from_start) {
@@ -112,8 +144,7 @@ struct PeriodDetector::Impl {
     whole = from_start;
     laps = 0;
     broken = PhaseBook::kNone;
-    book.Get(phase).used = Now();
-    candidates.clear();
+    ++book.Get(phase).followed;
   }
 
   // A lap starts at launch `start`. What lies between two such starts and is no known phase may be
@@ -128,22 +159,10 @@ struct PeriodDetector::Impl {
     if (segments.size() > 256) segments.clear();
     if (++segments[hash] < options.equal_periods) return;
     segments.erase(hash);
-    const uint32_t id = active == PhaseBook::kNone ? 0 : book.Get(active).id;
-    book.Add(history, from, start);
-    if (active != PhaseBook::kNone) Reselect(id);
-  }
-
-  // Indices may shift when a phase is forgotten; ids do not.
-  void Reselect(uint32_t id) {
-    active = PhaseBook::kNone;
-    for (uint32_t p = 0; p < book.size(); ++p) {
-      if (book.Get(p).id == id) active = p;
-    }
-    broken = PhaseBook::kNone;
+    book.Add(history, from, start, active);
   }
 
   void Search(uint64_t signature) {
-    ++unpredicted;
     unpredicted_at.Push(Now());
     if (Resume(signature)) return;
     Track();
@@ -177,13 +196,17 @@ struct PeriodDetector::Impl {
     uint64_t distance, run;
   };
 
-  void Track() {
+  void Compare() {
     std::erase_if(candidates, [&](Candidate& c) {
       if (c.distance > Now() - history.oldest()) return true;
       if (history.At(Now()) != history.At(Now() - c.distance)) return true;
       ++c.run;
       return false;
     });
+  }
+
+  void Track() {
+    Compare();
     repetitions.Push(history, [&](uint64_t distance) {
       if (distance == 0 || distance > options.max_length) return;
       for (const Candidate& c : candidates) {
@@ -204,7 +227,7 @@ struct PeriodDetector::Impl {
   bool LockNew() {
     const Candidate* best = nullptr;
     for (const Candidate& c : candidates) {
-      if (c.run < c.distance * (options.equal_periods - 1) || !Explains(c)) continue;
+      if (!Lockable(c) || !Explains(c)) continue;
       if (best == nullptr) {
         best = &c;
         continue;
@@ -214,21 +237,28 @@ struct PeriodDetector::Impl {
       best = shorter.run + shorter.distance < longer.run + longer.distance ? &longer : &shorter;
     }
     if (best == nullptr) return false;
-    const uint64_t length = best->distance;
+    const uint64_t length = best->distance, run = best->run;
     // Periods are counted from where the repetition began.
-    const uint32_t at = static_cast<uint32_t>((best->run + length - 1) % length);
+    const uint32_t at = static_cast<uint32_t>((run + length - 1) % length);
     const uint64_t end = Now() - at + (at + 1 == length ? length : 0);
-    const uint64_t seen = (best->run + length) / length;
-    const uint32_t phase = book.Add(history, end - length, end);
+    const uint64_t seen = (run + length) / length;
+    std::erase_if(candidates, [&](const Candidate& c) {  // mere multiples
+      return c.distance % length == 0 && c.run + c.distance <= run + length;
+    });
+    const uint32_t phase = book.Add(history, end - length, end, PhaseBook::kNone);
     Enter(phase, at, true);
     laps = at + 1 == length ? seen - 1 : seen;
     boundary = end - (at + 1 == length ? length : 0);
     return true;
   }
 
+  bool Lockable(const Candidate& c) const {
+    return c.run >= c.distance * (options.equal_periods - 1);
+  }
+
   // While phases are known, a new period must predict what they did not.
   bool Explains(const Candidate& c) const {
-    if (book.size() == 0) return true;
+    if (book.empty()) return true;
     const uint64_t from = Now() + 1 > c.distance ? Now() + 1 - c.distance : 0;
     return unpredicted_at.Since(from) * kUnpredictedShare >= c.distance;
   }
@@ -274,7 +304,7 @@ struct PeriodDetector::Impl {
   std::vector<Candidate> candidates;
   std::unordered_map<uint64_t, uint32_t> segments;
   Unpredicted unpredicted_at;
-  uint64_t unpredicted = 0, boundary = kNever, laps = 0;
+  uint64_t boundary = kNever, laps = 0;
   uint32_t active = PhaseBook::kNone, position = 0;
   bool whole = false;  // this lap has been followed from its start
   uint32_t broken = PhaseBook::kNone, broken_at = 0, resumed = 0;
