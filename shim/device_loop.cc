@@ -121,7 +121,9 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (!RememberStream(launch)) return TurnOff("more than 8 streams launch kernels");
 
   const policy::PeriodState state = detector_.Feed(launch.signature);
-  if (!state.locked && schedule_ != nullptr) Break();
+  // The phase, and the length with it, may change at any launch.
+  const bool other = !state.locked || state.phase != phase_;
+  if (schedule_ != nullptr && (other || state.length != schedule_->length)) Break();
   if (schedule_ == nullptr) ClockPlain(launch);
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   recorder_.Record(launch);
@@ -191,7 +193,8 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
                        (seconds_.size() != seconds.size() ||
                         std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
   if (drifted) seconds_ = std::move(seconds);
-  if ((schedule_ == nullptr || drifted) && !job_.busy()) {
+  // Only after a whole period do the last launches belong together.
+  if ((schedule_ == nullptr || drifted) && state.period > 0 && !job_.busy()) {
     RequestPlan(state.length);
     // Where planning takes no time of its own, the plan starts with this very period.
     if (turns_ && job_.Take(&made)) {
