@@ -245,6 +245,7 @@ bool Timetable::RepairOverlap(const std::vector<Piece>& pieces) {
   double first = period_ * 4, last = 0;
   std::vector<std::pair<double, double>> busy;
   for (const Piece& p : pieces) {
+    if (p.end <= p.start) continue;  // left without a copy
     const double start = WrapInto(p.start), end = start + (p.end - p.start);
     busy.push_back({start, end});
     first = std::min(first, start);

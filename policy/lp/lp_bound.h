@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// bound_safe as a linear program: an offline certificate, seconds to minutes. Solved by CLP with cuts added as
-// they are violated; any round's value is a valid bound, so that stopping early only makes it weaker.
-// A target of its own (atp_policy_lp), so that the shim never links the solver.
+// bound_safe as a linear program: an offline certificate, seconds to minutes. Solved by CLP with
+// cuts added as they are violated; any round's value is a valid bound, so that stopping early only
+// makes it weaker. A target of its own (atp_policy_lp), so that the shim never links the solver.
 //
-// Variables: s_k >= 0, the pause after launch k (its window is t_k = c_k + s_k), and y_I in [0, 1], the largest
-// part of inactive interval I (policy/lifetimes.h) that is ever away. With W[a,b] = the sum of t over the cyclic
-// launches a..b, plus s of the launch before a (its data may leave in that pause):
+// Variables: s_k >= 0, the pause after launch k (its window is t_k = c_k + s_k), and y_I in [0, 1],
+// the largest part of inactive interval I (policy/lifetimes.h) that is ever away. With W[a,b] = the
+// sum of t over the cyclic launches a..b, plus s of the launch before a (its data may leave in that
+// pause):
 //   minimise   sum of t
-//   memory     sum over I around k of bytes_I y_I                     >= live_k - memory       for each launch k
-//   link       in(a,b) a1 + out(a,b) b1 <= W[a,b],  out(a,b) a2 + in(a,b) b2 <= W[a,b]       for each window
-//              in = bytes_I y_I of all I inside the window, out = of those that are copied out; a1 = 1/b_H,
-//              b1 = (1 - b'_H/b_H)/b'_D, and a2, b2 with the directions exchanged: independent links have
-//              b1 = b2 = 0 (the region is the one of policy/link_budget.h)
-//   by launch  sum over I around k that began before a (or leave free) and end after b of bytes_I y_I
-//              + b_D W[a,k-1] + b_H W[k,b]                            >= live_k - memory       for each a <= k <= b
-// Why it is a bound: in any periodic schedule in which a launch starts when its data is resident, let y_I be the
-// largest part of I that is away at any moment; all of it has left and come back inside I, and what is away during
-// k has left before k: each row counts what the link could carry. Pure; any thread.
+//   memory     sum over I around k of bytes_I y_I                     >= live_k - memory       for
+//   each launch k link       in(a,b) a1 + out(a,b) b1 <= W[a,b],  out(a,b) a2 + in(a,b) b2 <=
+//   W[a,b]       for each window
+//              in = bytes_I y_I of all I inside the window, out = of those that are copied out; a1
+//              = 1/b_H, b1 = (1 - b'_H/b_H)/b'_D, and a2, b2 with the directions exchanged:
+//              independent links have b1 = b2 = 0 (the region is the one of policy/link_budget.h)
+//   by launch  sum over I around k that began before a (or leave free) and end after b of bytes_I
+//   y_I
+//              + b_D W[a,k-1] + b_H W[k,b]                            >= live_k - memory       for
+//              each a <= k <= b
+// Why it is a bound: in any periodic schedule in which a launch starts when its data is resident,
+// let y_I be the largest part of I that is away at any moment; all of it has left and come back
+// inside I, and what is away during k has left before k: each row counts what the link could carry.
+// Pure; any thread.
 #pragma once
 
 #include <string>
@@ -26,13 +31,15 @@
 namespace atp::policy {
 
 struct LpOptions {
-  bool clean_leaves_free = true;  // as bound_safe: what the period never writes leaves without a copy
+  bool clean_leaves_free =
+      true;  // as bound_safe: what the period never writes leaves without a copy
   int max_rounds = 60;
+  int max_stalled = 15;  // rounds in a row that do not raise the value
   double tolerance = 1e-5;  // relative; cuts violated by less are not added
 };
 
 struct LpBound {
-  double seconds = 0;     // a valid lower bound, whatever `converged` says
+  double seconds = 0;      // a valid lower bound, whatever `converged` says
   bool converged = false;  // no cut is violated any more
   int rounds = 0, rows = 0, columns = 0;
   std::string error;  // not empty: the solver failed, `seconds` is the compute time

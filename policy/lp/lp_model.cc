@@ -106,7 +106,8 @@ LpRow LpModel::ByLaunchRow(int k, int back, int ahead) const {
     pauses[PauseColumn(k - j)] += out_;
     r.at_least -= out_ * compute(k - j);
   }
-  pauses[PauseColumn(k - back - 1)] += out_;  // what began at a may leave in the pause before
+  // What began at a may leave in the pause before.
+  if (back >= 0) pauses[PauseColumn(k - back - 1)] += out_;
   for (int j = 0; j < ahead; ++j) {
     pauses[PauseColumn(k + j)] += in_;
     r.at_least -= in_ * compute(k + j);

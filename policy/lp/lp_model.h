@@ -21,7 +21,8 @@ class LpModel {
  public:
   // Intervals between the same two launches, of one class, are one column.
   struct Column {
-    uint32_t first = 0, last = 0;  // the launches inside, `last` counts on past the end of the period
+    uint32_t first = 0,
+             last = 0;  // the launches inside, `last` counts on past the end of the period
     double gb = 0;
     bool copied_out = true;
   };
@@ -48,7 +49,8 @@ class LpModel {
   std::vector<LpRow> AwayRows() const;
   // The link row for the cyclic window [a, e], a <= e < a + n.
   LpRow LinkRow(int row, int a, int e) const;
-  // The row "by launch" with a = k - back and b = k + ahead - 1; back, ahead >= 0.
+  // The row "by launch" with a = k - back and b = k + ahead - 1; back = -1: nothing left lately, so
+  // that only the way back counts; ahead = 0: only the way out.
   LpRow ByLaunchRow(int k, int back, int ahead) const;
   // The intervals around launch k, each with the launches since it began and until it ends.
   struct Around {
