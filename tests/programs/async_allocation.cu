@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream-ordered allocation: buffers live for a few launches; a pool keeps or gives back what was
+// freed.
+#include "tests/programs/program.h"
+
+using namespace program;  // NOLINT
+
+constexpr int kCount = 100000, kRounds = 8;
+
+__global__ void Fill(unsigned* out, unsigned seed) {
+  COUNT_LAUNCH();
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < kCount) out[i] = i * 2654435761u ^ seed;
+}
+
+__global__ void Accumulate(unsigned* sum, const unsigned* in) {
+  COUNT_LAUNCH();
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < kCount) sum[i] += in[i];
+}
+
+int main() {
+  cudaStream_t stream;
+  CUDA_OK(cudaStreamCreate(&stream));
+  cudaMemPool_t pool;
+  CUDA_OK(cudaDeviceGetDefaultMemPool(&pool, 0));
+  uint64_t keep = UINT64_MAX;
+  CUDA_OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+  unsigned* sum;
+  CUDA_OK(cudaMallocAsync(&sum, kCount * sizeof(unsigned), stream));
+  CUDA_OK(cudaMemsetAsync(sum, 0, kCount * sizeof(unsigned), stream));
+  for (int r = 0; r < kRounds; ++r) {
+    unsigned* piece;
+    CUDA_OK(cudaMallocAsync(&piece, kCount * sizeof(unsigned), stream));
+    Fill<<<Blocks(kCount, 256), 256, 0, stream>>>(piece, r);
+    Accumulate<<<Blocks(kCount, 256), 256, 0, stream>>>(sum, piece);
+    CUDA_OK(cudaFreeAsync(piece, stream));
+  }
+  std::vector<unsigned> result(kCount), expected(kCount);
+  CUDA_OK(cudaMemcpyAsync(result.data(), sum, kCount * sizeof(unsigned), cudaMemcpyDeviceToHost,
+                          stream));
+  CUDA_OK(cudaFreeAsync(sum, stream));
+  CUDA_OK(cudaStreamSynchronize(stream));
+  for (unsigned i = 0; i < kCount; ++i) {
+    for (int r = 0; r < kRounds; ++r) expected[i] += i * 2654435761u ^ unsigned(r);
+  }
+  ExpectEqual(result, expected);
+  uint64_t used = 1, reserved = 0;
+  CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  EXPECT(used == 0 && reserved > 0);
+  CUDA_OK(cudaMemPoolTrimTo(pool, 0));
+  CUDA_OK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+  EXPECT(reserved == 0);
+  CUDA_OK(cudaStreamDestroy(stream));
+  return Finish(result, 2 * kRounds);
+}
