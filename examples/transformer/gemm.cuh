@@ -13,6 +13,51 @@ namespace example {
 inline constexpr int kTileRows = 32, kTileColumns = 128, kTileDepth = 16, kGemmThreads = 128;
 inline constexpr int kRowsPerWarp = 8, kColumnsPerLane = 4;
 
+// Copies kTileDepth x kSpan of a matrix into shared memory, zeros where the matrix ends.
+// kDepthFirst: the matrix is spans x depth, else depth x spans; either way consecutive threads read
+// consecutive addresses.
+template <bool kDepthFirst, int kSpan, int kPitch>
+__device__ inline void LoadTile(const float* __restrict__ matrix, float (*tile)[kPitch], int span0,
+                                int spans, int k0, int depth) {
+  constexpr int kCount = kTileDepth * kSpan / kGemmThreads;
+  constexpr int kAlong = kDepthFirst ? kTileDepth : kSpan;
+  constexpr int kApart = kGemmThreads / kAlong;
+  const int along = threadIdx.x % kAlong, across = threadIdx.x / kAlong;
+  const int k = kDepthFirst ? along : across, s = kDepthFirst ? across : along;
+  const int pitch = kDepthFirst ? depth : spans;
+  const float* from = matrix + (kDepthFirst ? size_t(span0 + s) * pitch + k0 + k
+                                            : size_t(k0 + k) * pitch + span0 + s);
+  if (span0 + kSpan <= spans && k0 + kTileDepth <= depth) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i, from += kApart * pitch) {
+      tile[kDepthFirst ? k : k + i * kApart][kDepthFirst ? s + i * kApart : s] = *from;
+    }
+    return;
+  }
+  for (int i = 0; i < kCount; ++i, from += kApart * pitch) {
+    const int at_k = kDepthFirst ? k : k + i * kApart, at_s = kDepthFirst ? s + i * kApart : s;
+    tile[at_k][at_s] = k0 + at_k < depth && span0 + at_s < spans ? *from : 0.0f;
+  }
+}
+
+template <bool kWhole>
+__device__ inline void StoreTile(const float (&sum)[kRowsPerWarp][kColumnsPerLane], float* c,
+                                 int row, int column, int rows, int columns, const float* bias,
+                                 const float* residual) {
+#pragma unroll
+  for (int j = 0; j < kColumnsPerLane; ++j, column += 32) {
+    if (!kWhole && column >= columns) return;
+    const float offset = bias ? bias[column] : 0.0f;
+    size_t to = size_t(row) * columns + column;
+#pragma unroll
+    for (int r = 0; r < kRowsPerWarp; ++r, to += columns) {
+      if (!kWhole && row + r >= rows) break;
+      const float value = sum[r][j] + offset;
+      c[to] = residual ? value + residual[to] : value;
+    }
+  }
+}
+
 // op(A) is rows x depth: A itself, or the transpose of a depth x rows matrix. Likewise for B.
 template <bool kTransposeA, bool kTransposeB>
 __global__ void __launch_bounds__(kGemmThreads)
@@ -20,32 +65,13 @@ __global__ void __launch_bounds__(kGemmThreads)
          int columns, int depth, const float* __restrict__ bias, const float* residual) {
   __shared__ __align__(16) float tile_a[kTileDepth][kTileRows + 4];
   __shared__ float tile_b[kTileDepth][kTileColumns + 1];
-  const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int row0 = blockIdx.y * kTileRows, column0 = blockIdx.x * kTileColumns;
   float sum[kRowsPerWarp][kColumnsPerLane] = {};
 
   for (int k0 = 0; k0 < depth; k0 += kTileDepth) {
-#pragma unroll
-    for (int i = 0; i < kTileDepth * kTileRows / kGemmThreads; ++i) {
-      const int at = thread + i * kGemmThreads;
-      // Consecutive threads read consecutive addresses in either layout.
-      const int k = kTransposeA ? at / kTileRows : at % kTileDepth;
-      const int r = kTransposeA ? at % kTileRows : at / kTileDepth;
-      const bool inside = row0 + r < rows && k0 + k < depth;
-      const size_t from =
-          kTransposeA ? size_t(k0 + k) * rows + row0 + r : size_t(row0 + r) * depth + k0 + k;
-      tile_a[k][r] = inside ? a[from] : 0.0f;
-    }
-#pragma unroll
-    for (int i = 0; i < kTileDepth * kTileColumns / kGemmThreads; ++i) {
-      const int at = thread + i * kGemmThreads;
-      const int k = kTransposeB ? at % kTileDepth : at / kTileColumns;
-      const int n = kTransposeB ? at / kTileDepth : at % kTileColumns;
-      const bool inside = column0 + n < columns && k0 + k < depth;
-      const size_t from = kTransposeB ? size_t(column0 + n) * depth + k0 + k
-                                      : size_t(k0 + k) * columns + column0 + n;
-      tile_b[k][n] = inside ? b[from] : 0.0f;
-    }
+    LoadTile<!kTransposeA, kTileRows>(a, tile_a, row0, rows, k0, depth);
+    LoadTile<kTransposeB, kTileColumns>(b, tile_b, column0, columns, k0, depth);
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < kTileDepth; ++k) {
@@ -68,19 +94,11 @@ __global__ void __launch_bounds__(kGemmThreads)
     __syncthreads();
   }
 
-#pragma unroll
-  for (int j = 0; j < kColumnsPerLane; ++j) {
-    const int column = column0 + lane + 32 * j;
-    if (column >= columns) continue;
-    const float offset = bias ? bias[column] : 0.0f;
-#pragma unroll
-    for (int r = 0; r < kRowsPerWarp; ++r) {
-      const int row = row0 + warp * kRowsPerWarp + r;
-      if (row >= rows) continue;
-      const size_t to = size_t(row) * columns + column;
-      const float value = sum[r][j] + offset;
-      c[to] = residual ? value + residual[to] : value;
-    }
+  const int row = row0 + warp * kRowsPerWarp, column = column0 + lane;
+  if (row0 + kTileRows <= rows && column0 + kTileColumns <= columns) {
+    StoreTile<true>(sum, c, row, column, rows, columns, bias, residual);
+  } else {
+    StoreTile<false>(sum, c, row, column, rows, columns, bias, residual);
   }
 }
 
