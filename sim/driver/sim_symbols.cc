@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three symbols that only the simulated driver has (sim/host_symbols.h): they let one host
+// thread play several in virtual time.
+#include "sim/driver/driver.h"
+
+#define ATP_SIM_API extern "C" __attribute__((visibility("default")))
+
+using atp::sim::Driver;
+
+ATP_SIM_API uint32_t atpSimLane(uint32_t number) {
+  Driver& driver = Driver::Get();
+  atp::sim::ThreadState& thread = driver.Thread();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  const uint32_t before = thread.current_lane;
+  if (!driver.initialised()) return before;
+  driver.PrepareThread(thread);
+  if (number != 0 && !thread.lanes.count(number))
+    thread.lanes[number] = driver.machine().NewLane(driver.machine().Now(thread.lane));
+  thread.current_lane = number;
+  thread.lane = number == 0 ? thread.own : thread.lanes[number];
+  return before;
+}
+
+ATP_SIM_API uint64_t atpSimNow(void) {
+  Driver& driver = Driver::Get();
+  atp::sim::ThreadState& thread = driver.Thread();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  if (!driver.initialised()) return 0;
+  driver.PrepareThread(thread);
+  return static_cast<uint64_t>(driver.machine().Now(thread.lane) / atp::sim::kNs);
+}
+
+ATP_SIM_API int atpSimWaitAny(const CUevent* events, uint32_t count, uint64_t deadline_ns) {
+  Driver& driver = Driver::Get();
+  atp::sim::ThreadState& thread = driver.Thread();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  if (!driver.initialised()) return count ? 0 : -1;
+  driver.PrepareThread(thread);
+  atp::sim::Pump(driver);
+  std::vector<atp::sim::EventId> ids;
+  std::vector<int> index_of;
+  for (uint32_t i = 0; i < count; ++i) {
+    const atp::sim::Event* event = driver.events.Get(events[i]);
+    if (!event || (!event->recorded && event->records_held_up == 0)) return static_cast<int>(i);
+    if (event->records_held_up) continue;  // cannot complete before somebody lets its stream go on
+    ids.push_back(event->id);
+    index_of.push_back(static_cast<int>(i));
+  }
+  constexpr uint64_t kLatest = static_cast<uint64_t>(atp::sim::kNever / atp::sim::kNs);
+  const atp::sim::Time deadline = deadline_ns >= kLatest
+                                      ? atp::sim::kNever
+                                      : static_cast<atp::sim::Time>(deadline_ns) * atp::sim::kNs;
+  const int found = driver.machine().WaitAny(thread.lane, ids, deadline);
+  return found < 0 ? -1 : index_of[static_cast<size_t>(found)];
+}
