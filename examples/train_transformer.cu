@@ -24,7 +24,7 @@ struct Settings {
 };
 
 Settings ParseSettings(int argc, char** argv) {
-  long layers = 4, width = 256, heads = 4, batch = 4, sequence = 32, seed = 1, iterations = 10;
+  long layers = 4, width = 512, heads = 8, batch = 1, sequence = 32, seed = 1, iterations = 10;
   Settings s;
   Options options("trains a small transformer on a text and prints the loss of each iteration");
   options.Add("--layers", &layers, 1, 1000, "number of layers");

@@ -8,11 +8,32 @@ namespace {
 
 CUfunction AsFunction(CUkernel kernel) { return reinterpret_cast<CUfunction>(kernel); }
 
+// The driver calls a shape that no device can run an invalid value; the runtime has an error of its
+// own for it.
+Status NameShapeError(Status status, dim3 grid, dim3 block) {
+  if (status.error != cudaErrorInvalidValue) return status;
+  const auto& limits = GetProcess().devices[CurrentDevice()]->attributes;
+  const unsigned long long threads = 1ull * block.x * block.y * block.z;
+  const unsigned block_sizes[] = {block.x, block.y, block.z};
+  const unsigned grid_sizes[] = {grid.x, grid.y, grid.z};
+  const int most = limits[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK];
+  bool fits = threads <= static_cast<unsigned>(most);
+  for (int i = 0; i < 3; ++i) {
+    const unsigned block_limit = limits[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i];
+    const unsigned grid_limit = limits[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i];
+    fits = fits && block_sizes[i] > 0 && block_sizes[i] <= block_limit;
+    fits = fits && grid_sizes[i] > 0 && grid_sizes[i] <= grid_limit;
+  }
+  return fits ? status : Status(cudaErrorInvalidConfiguration);
+}
+
 Status Launch(const DriverCalls& cu, CUkernel kernel, dim3 grid, dim3 block, void** args,
               size_t shared_bytes, cudaStream_t stream) {
   if (!kernel) return KernelFailure();
-  return cu.LaunchKernel(AsFunction(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                         static_cast<unsigned>(shared_bytes), stream, args, nullptr);
+  const Status status =
+      cu.LaunchKernel(AsFunction(kernel), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                      static_cast<unsigned>(shared_bytes), stream, args, nullptr);
+  return status.ok() ? status : NameShapeError(status, grid, block);
 }
 
 }  // namespace
@@ -43,10 +64,12 @@ cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 bl
                                         size_t shared_bytes, cudaStream_t stream) {
   return InContext([&](const DriverCalls& cu) -> Status {
     CUkernel kernel = nullptr;
-    const Status status = Registry::Get().FindKernel(function, &kernel);
+    Status status = Registry::Get().FindKernel(function, &kernel);
     if (!status.ok()) return status;
-    return cu.LaunchCooperativeKernel(AsFunction(kernel), grid.x, grid.y, grid.z, block.x, block.y,
-                                      block.z, static_cast<unsigned>(shared_bytes), stream, args);
+    status =
+        cu.LaunchCooperativeKernel(AsFunction(kernel), grid.x, grid.y, grid.z, block.x, block.y,
+                                   block.z, static_cast<unsigned>(shared_bytes), stream, args);
+    return NameShapeError(status, grid, block);
   });
 }
 

@@ -223,6 +223,16 @@ TEST(Kernels, UnknownFunctionsAreInvalid) {
             cudaErrorInvalidDeviceFunction);
 }
 
+TEST(Kernels, AShapeThatTheDriverRefusesIsAnInvalidConfiguration) {
+  RegisterProgram();
+  cudaFree(nullptr);  // the fake device answers each attribute by its number: 1 thread per block
+  FailNext("LaunchKernel", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cudaLaunchKernel(&function_a, 1, 4096, nullptr, 0, nullptr),
+            cudaErrorInvalidConfiguration);
+  FailNext("LaunchKernel", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cudaLaunchKernel(&function_a, 1, 1, nullptr, 0, nullptr), cudaErrorInvalidValue);
+}
+
 TEST(Kernels, CallConfigurationIsAStack) {
   __cudaPushCallConfiguration(dim3(2, 3, 4), dim3(5), 6, reinterpret_cast<cudaStream_t>(7));
   __cudaPushCallConfiguration(dim3(9), dim3(9), 9, nullptr);
