@@ -10,16 +10,16 @@
 
 namespace {
 
-struct Run {
+struct Outcome {
   int exit_code = -1;
   std::string output;  // stdout and stderr
 };
 
 // Runs bin/examples/<command> with `environment` ("NAME=value ...") before it.
-Run Execute(const std::string& environment, const std::string& command) {
+Outcome Execute(const std::string& environment, const std::string& command) {
   const std::string line = "LD_LIBRARY_PATH=" ATP_SIM_DIRECTORY " " + environment +
                            " " ATP_EXAMPLES_DIRECTORY "/" + command + " 2>&1";
-  Run run;
+  Outcome run;
   FILE* pipe = popen(line.c_str(), "r");
   if (!pipe) return run;
   char buffer[4096];
@@ -40,7 +40,7 @@ std::vector<std::string> All(const std::string& text, const char* pattern) {
   return found;
 }
 
-std::vector<double> Losses(const Run& run) {
+std::vector<double> Losses(const Outcome& run) {
   std::vector<double> losses;
   for (const auto& text : All(run.output, "loss (\\S+)")) losses.push_back(std::stod(text));
   return losses;
@@ -50,22 +50,22 @@ constexpr const char* kSmall =
     "train_transformer --layers 2 --width 64 --heads 4 --batch 2 --sequence 12 --iterations 4";
 
 TEST(TrainTransformer, AgreesWithItsReferenceOnTheCpu) {
-  const Run run = Execute("", std::string(kSmall) + " --check");
+  const Outcome run = Execute("", std::string(kSmall) + " --check");
   EXPECT_EQ(run.exit_code, 0) << run.output;
   EXPECT_EQ(All(run.output, "check: greatest relative error (\\S+)").size(), 1u) << run.output;
 }
 
 TEST(TrainTransformer, AgreesWithItsReferenceForShapesThatFillNoTile) {
-  const Run run = Execute("",
-                          "train_transformer --layers 1 --width 36 --heads 3 --batch 3 "
-                          "--sequence 13 --iterations 2 --check --seed 5");
+  const Outcome run = Execute("",
+                              "train_transformer --layers 1 --width 36 --heads 3 --batch 3 "
+                              "--sequence 13 --iterations 2 --check --seed 5");
   EXPECT_EQ(run.exit_code, 0) << run.output;
 }
 
 TEST(TrainTransformer, Learns) {
-  const Run run = Execute("",
-                          "train_transformer --layers 2 --width 64 --heads 2 --batch 8 "
-                          "--sequence 16 --iterations 25");
+  const Outcome run = Execute("",
+                              "train_transformer --layers 2 --width 64 --heads 2 --batch 8 "
+                              "--sequence 16 --iterations 25");
   ASSERT_EQ(run.exit_code, 0) << run.output;
   const std::vector<double> losses = Losses(run);
   ASSERT_EQ(losses.size(), 25u);
@@ -74,28 +74,28 @@ TEST(TrainTransformer, Learns) {
 }
 
 TEST(TrainTransformer, GivesTheSameResultsAndTimesOnAnyNumberOfCores) {
-  const Run one = Execute("ATP_SIM_THREADS=1", kSmall);
-  const Run two = Execute("ATP_SIM_THREADS=2", kSmall);
+  const Outcome one = Execute("ATP_SIM_THREADS=1", kSmall);
+  const Outcome two = Execute("ATP_SIM_THREADS=2", kSmall);
   ASSERT_EQ(one.exit_code, 0) << one.output;
   EXPECT_EQ(All(one.output, "checksum (\\S+)").size(), 1u);
   EXPECT_EQ(one.output, two.output);
 }
 
 TEST(TrainTransformer, ResultsDependOnTheSeed) {
-  const Run one = Execute("", std::string(kSmall) + " --seed 1");
-  const Run two = Execute("", std::string(kSmall) + " --seed 2");
+  const Outcome one = Execute("", std::string(kSmall) + " --seed 1");
+  const Outcome two = Execute("", std::string(kSmall) + " --seed 2");
   EXPECT_NE(All(one.output, "checksum (\\S+)"), All(two.output, "checksum (\\S+)"));
 }
 
 TEST(TrainTransformer, SaysItselfThatMemoryRanOut) {
-  const Run run =
+  const Outcome run =
       Execute("ATP_SIM_MEMORY=32MiB", "train_transformer --layers 4 --width 512 --iterations 1");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_NE(run.output.find("out of memory: "), std::string::npos) << run.output;
 }
 
 TEST(TrainTransformer, PrintsTheFootprintThatItsOptionsAskFor) {
-  const Run run = Execute("", "train_transformer --layers 1 --width 128 --iterations 1");
+  const Outcome run = Execute("", "train_transformer --layers 1 --width 128 --iterations 1");
   const auto bytes = All(run.output, "footprint (\\d+) bytes");
   ASSERT_EQ(bytes.size(), 1u) << run.output;
   const double weights = 16.0 * (12 * 128 * 128 + 512 * 128);  // docs/examples.md
@@ -104,7 +104,7 @@ TEST(TrainTransformer, PrintsTheFootprintThatItsOptionsAskFor) {
 }
 
 TEST(TrainTransformer, RefusesWrongOptionsByName) {
-  const Run run = Execute("", "train_transformer --widht 64");
+  const Outcome run = Execute("", "train_transformer --widht 64");
   EXPECT_EQ(run.exit_code, 4);
   EXPECT_NE(run.output.find("--widht"), std::string::npos);
   EXPECT_EQ(Execute("", "train_transformer --width 65").exit_code, 4);
@@ -112,7 +112,7 @@ TEST(TrainTransformer, RefusesWrongOptionsByName) {
 }
 
 TEST(StreamSweep, GivesTheResultOfTheCpuInEveryPass) {
-  const Run run = Execute("", "stream_sweep --layers 6 --width 256 --passes 3");
+  const Outcome run = Execute("", "stream_sweep --layers 6 --width 256 --passes 3");
   EXPECT_EQ(run.exit_code, 0) << run.output;
   const auto errors = All(run.output, "pass \\d+  error (\\S+)");
   ASSERT_EQ(errors.size(), 3u);
@@ -120,7 +120,7 @@ TEST(StreamSweep, GivesTheResultOfTheCpuInEveryPass) {
 }
 
 TEST(StreamSweep, SaysItselfThatMemoryRanOut) {
-  const Run run = Execute("ATP_SIM_MEMORY=32MiB", "stream_sweep --layers 40 --width 512");
+  const Outcome run = Execute("ATP_SIM_MEMORY=32MiB", "stream_sweep --layers 40 --width 512");
   EXPECT_EQ(run.exit_code, 2) << run.output;
   EXPECT_NE(run.output.find("out of memory: "), std::string::npos) << run.output;
 }
