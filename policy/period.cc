@@ -271,6 +271,7 @@ struct PeriodDetector::Impl {
     state.length = phase.length();
     state.position = position;
     state.period = laps;
+    state.whole = whole;
     state.phase = phase.id;
     return state;
   }

@@ -23,6 +23,9 @@ struct PeriodState {
   // Whole periods of this phase in a row. At position 0 a value above 0 says that the last `length`
   // launches before this one were exactly one period of this phase.
   uint64_t period = 0;
+  // This lap has been followed from its position 0: at the last position, the last `length` launches
+  // (this one included) are exactly one period of this phase.
+  bool whole = false;
   // Which named phase (train, evaluate, ...); never reused. May change at any position, and the
   // length with it: what the caller keeps per phase must be checked at each launch.
   uint32_t phase = 0;

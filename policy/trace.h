@@ -17,6 +17,7 @@ struct Tensor {
   Bytes bytes = 0;
   std::string kind;    // "weight", "activation", ... : a label, no decision depends on it
   bool global = true;  // lives across periods; others are born at their first access and dead after their last
+  std::string extra;   // a JSON object with the keys of the exchange form that mean nothing here; empty = none
 };
 
 struct Launch {
@@ -26,6 +27,7 @@ struct Launch {
   std::vector<uint32_t> writes;  // a tensor in both is updated in place
   Bytes workspace = 0;           // needed during this launch only
   int stream = 0;
+  std::string extra;  // as in Tensor
 };
 
 struct LinkRates {  // bytes per second
@@ -40,6 +42,7 @@ struct Trace {
   LinkRates link;
   std::vector<Tensor> tensors;
   std::vector<Launch> launches;
+  std::string extra;  // as in Tensor, of the header
 };
 
 }  // namespace atp::policy

@@ -3,6 +3,7 @@
 // Used by the files of this folder only.
 #pragma once
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,7 +29,12 @@ class TraceBuilder {
     return Add(id, bytes, "gradient", false);
   }
   uint32_t Add(const std::string& id, Bytes bytes, const char* kind, bool global) {
-    trace_.tensors.push_back({id, bytes, kind, global});
+    Tensor tensor;
+    tensor.id = id;
+    tensor.bytes = bytes;
+    tensor.kind = kind;
+    tensor.global = global;
+    trace_.tensors.push_back(std::move(tensor));
     return static_cast<uint32_t>(trace_.tensors.size() - 1);
   }
 
@@ -41,8 +47,13 @@ class TraceBuilder {
     for (uint32_t t : writes) bytes += double(trace_.tensors[t].bytes);
     const double compute = bytes * work * options_.intensity / options_.operations_per_s;
     const double seconds = std::max(compute, bytes / options_.device_bytes_per_s);
-    trace_.launches.push_back(
-        {name, seconds + 5e-6, std::move(reads), std::move(writes), workspace, 0});
+    atp::policy::Launch launch;
+    launch.name = name;
+    launch.seconds = seconds + kLaunchSeconds;
+    launch.reads = std::move(reads);
+    launch.writes = std::move(writes);
+    launch.workspace = workspace;
+    trace_.launches.push_back(std::move(launch));
   }
 
   // In [0, 1), the same on every machine.
@@ -52,6 +63,7 @@ class TraceBuilder {
   Trace Take() { return std::move(trace_); }
 
  private:
+  static constexpr double kLaunchSeconds = 5e-6;  // what no launch is shorter than
   const SyntheticOptions options_;
   std::mt19937_64 dice_;
   Trace trace_;
