@@ -258,6 +258,21 @@ cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache config) {
   });
 }
 
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
+  return WithContext([&](const DriverCalls& cu) {
+    auto value = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+    const CUresult result = cu.CtxGetSharedMemConfig(&value);
+    *config = static_cast<cudaSharedMemConfig>(value);
+    return result;
+  });
+}
+
+cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig config) {
+  return WithContext([&](const DriverCalls& cu) {
+    return cu.CtxSetSharedMemConfig(static_cast<CUsharedconfig>(config));
+  });
+}
+
 cudaError_t cudaCtxResetPersistingL2Cache(void) {
   return WithContext([&](const DriverCalls& cu) { return cu.CtxResetPersistingL2Cache(); });
 }

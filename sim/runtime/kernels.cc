@@ -91,6 +91,12 @@ cudaError_t cudaFuncSetCacheConfig(const void* function, cudaFuncCache config) {
   });
 }
 
+cudaError_t cudaFuncSetSharedMemConfig(const void* function, cudaSharedMemConfig config) {
+  return WithKernel(function, [&](const DriverCalls& cu, CUkernel kernel) {
+    return cu.FuncSetSharedMemConfig(AsFunction(kernel), static_cast<CUsharedconfig>(config));
+  });
+}
+
 cudaError_t cudaFuncGetName(const char** name, const void* function) {
   return WithKernel(function, [&](const DriverCalls& cu, CUkernel kernel) {
     return cu.KernelGetName(name, kernel);
