@@ -70,7 +70,10 @@ LatestUse Greedy::MakeTree(const Side& side) {
   return LatestUse(next_uses);
 }
 
+// What still has to be away at launch k. Only where something must move can a move be late.
 int64_t Greedy::Overflow(int64_t k) const {
+  const int64_t live = static_cast<int64_t>(life_.live[static_cast<size_t>(k)]);
+  if (live <= options_.memory) return 0;
   return occupied_steps_.Prefix(static_cast<size_t>(k) + 1) - options_.memory + options_.slack;
 }
 

@@ -5,12 +5,17 @@
 #include <cmath>
 #include <utility>
 
+#include "policy/bounds.h"
 #include "policy/greedy.h"
 #include "policy/lifetimes.h"
 #include "policy/timetable.h"
 
 namespace atp::policy {
 namespace {
+
+constexpr double kTick = 5e-9;  // seconds; times closer than this are the same time
+
+constexpr double kNothing = 1e-4;  // share of the period that is not worth another attempt
 
 // One way of planning; the best of several is kept.
 struct Variant {
@@ -64,9 +69,13 @@ Move ToMove(const Timetable::Piece& piece, const InactiveInterval& interval, siz
   move.offset = piece.offset, move.bytes = piece.bytes;
   move.after = interval.last_use;
   move.before = static_cast<uint32_t>(interval.next_use % n);
-  const double laps = std::floor(piece.start / period + 1e-12);
+  // A move starts in [0, period), and what takes no time in (0, period]: gone before the next begins.
+  const bool instant = piece.end <= piece.start;
+  const double laps = instant ? std::ceil(piece.start / period - 1e-12) - 1
+                              : std::floor(piece.start / period + 1e-12);
   move.start = std::max(0.0, piece.start - laps * period);
   move.end = move.start + (piece.end - piece.start);
+  if (std::abs(move.end - period) <= kTick) move.end = period;
   move.copies = copies;
   return move;
 }
@@ -97,17 +106,17 @@ Ranges Common(const Ranges& a, const Ranges& b) {
 }
 
 // What is on the device at time 0: every tensor that waits there across the end of the period, less
-// what has left before it and not begun to return.
+// what has left before it and not arrived again.
 std::vector<Plan::Piece> InitiallyResident(const Trace& trace, const Lifetimes& life,
                                            const Timetable& table) {
   const size_t n = trace.launches.size();
-  const double end = table.period() - 1e-9;
+  const double end = table.period() + kTick;
   std::vector<Ranges> left(life.intervals.size()), coming(life.intervals.size());
   for (const auto& p : table.out()) {
-    if (p.end <= end + 2e-9) left[p.interval].push_back({p.offset, p.offset + p.bytes});
+    if (p.end <= end) left[p.interval].push_back({p.offset, p.offset + p.bytes});
   }
   for (const auto& p : table.in()) {
-    if (p.start > end) coming[p.interval].push_back({p.offset, p.offset + p.bytes});
+    if (p.end > end) coming[p.interval].push_back({p.offset, p.offset + p.bytes});
   }
   std::vector<Ranges> away(trace.tensors.size());
   std::vector<bool> used(trace.tensors.size(), false);
@@ -175,6 +184,7 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   LinkRates rates = WithDriverTime(trace.link, options);
   if (!(rates.h2d > 0 && rates.d2h > 0)) rates.h2d = rates.d2h = 1;  // nothing moves
   Plan best = Infeasible(trace, "no schedule closes on itself within the memory");
+  double good_enough = -1;  // seconds; another variant could gain next to nothing
   const Variant variants[] = {{2, true}, {0, true}, {2, false}, {8, true}};
   for (const Variant& variant : variants) {
     GreedyOptions greedy_options;
@@ -190,7 +200,14 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
     if (!best.feasible || table.period() < best.period_seconds) {
       best = ToPlan(trace, life, greedy, table);
     }
-    if (best.stall_seconds <= 1e-6 * best.compute_seconds) break;
+    if (!best.feasible) continue;
+    if (best.stall_seconds <= kNothing * best.compute_seconds) break;
+    if (good_enough < 0) {
+      const Bytes room = static_cast<Bytes>(memory);
+      good_enough = (1 + kNothing) * (options.clean_leaves_free ? BoundSafe(trace, room)
+                                                                 : BoundClosed(trace, room));
+    }
+    if (best.period_seconds <= good_enough) break;
   }
   return best;
 }
