@@ -30,7 +30,7 @@ inline bool Enter(HookId id, const Reentry& guard) {
 }  // namespace
 
 #define HOOK(symbol, need, name, version, twin, body, parameters, arguments) \
-  {#symbol, name, version, Twin::twin, Need::need, reinterpret_cast<void*>(&::symbol)},
+  {#symbol, #name, version, Twin::twin, Need::need, reinterpret_cast<void*>(&::symbol)},
 const HookRow kHooks[kHookCount] = {
 #include "shim/hooks.def"
 };

@@ -53,6 +53,7 @@ class Observation {
     touch->writes = writes;
   }
 
+  uint64_t signature() const { return signature_; }
   size_t touch_count() const { return count_; }
   size_t dropped() const { return dropped_; }
 

@@ -53,16 +53,13 @@ void LogLine(LogLevel level, const char* format, ...) {
 HumanBytes::HumanBytes(unsigned long long bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   unsigned unit = 0;
-  unsigned long long tenths = bytes > ~0ull / 10 ? bytes : bytes * 10;
-  while (unit < 4 && tenths >= 10240) {
-    tenths /= 1024;
-    ++unit;
-  }
+  while (unit < 4 && bytes >> (10 * unit) >= 1024) ++unit;
   if (unit == 0) {
     snprintf(text_, sizeof text_, "%llu B", bytes);
-  } else {
-    snprintf(text_, sizeof text_, "%llu.%llu %s", tenths / 10, tenths % 10, kUnits[unit]);
+    return;
   }
+  const unsigned long long tenth = (bytes >> (10 * (unit - 1)) & 1023) * 10 / 1024;
+  snprintf(text_, sizeof text_, "%llu.%llu %s", bytes >> (10 * unit), tenth, kUnits[unit]);
 }
 
 int OpenNamedFile(const char* name, bool append) {

@@ -27,7 +27,7 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   Record* record = NewRecord();
   if (record == nullptr) return nullptr;
   const int64_t slot = TakeSlot();
-  record->id = next_id_++;
+  record->id = ++last_id_;
   record->address = address;
   record->bytes = bytes;
   record->mapped_bytes = mapped_bytes;

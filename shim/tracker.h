@@ -78,7 +78,7 @@ class Tracker {
   std::atomic<Leaf*> leaves_[kLeaves] = {};
   std::atomic<uint64_t> live_{0};
   std::atomic<uint32_t> slot_limit_{0};
-  uint64_t next_id_ = 1;
+  uint64_t last_id_ = 0;
   // Lowest free slot first: a program that allocates and frees in the same order each iteration
   // gets the same slots each iteration.
   uint64_t slot_words_[kMaxSlots / 64] = {};         // bit set = taken
