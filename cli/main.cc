@@ -7,7 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/bound.h"
+#include "cli/convert.h"
 #include "cli/error.h"
+#include "cli/generate.h"
+#include "cli/model.h"
+#include "cli/plan.h"
+#include "cli/replay.h"
 #include "cli/run.h"
 
 namespace {
@@ -33,6 +39,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "atp " ATP_VERSION);
   app.require_subcommand(1);
   atp::cli::AddRunCommand(app, after_mark);
+  atp::cli::AddBoundCommand(app);
+  atp::cli::AddPlanCommand(app);
+  atp::cli::AddReplayCommand(app);
+  atp::cli::AddModelCommand(app);
+  atp::cli::AddConvertCommand(app);
+  atp::cli::AddGenerateCommand(app);
 
   // Programs started by `atp run` may use any small exit code, so that its usage errors have the
   // code of its other errors.

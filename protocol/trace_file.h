@@ -10,6 +10,9 @@
 namespace atp::protocol {
 
 inline constexpr uint32_t kTraceVersion = 1;
+inline constexpr uint32_t kNoString = 0xffffffffu;
+
+// `extra` of a row: a string with a JSON object of keys that this version does not know.
 
 enum Access : uint8_t { kReads = 1, kWrites = 2, kOverwrites = 4 };
 
@@ -19,36 +22,42 @@ struct TouchRow {
 };
 struct LaunchRow {
   uint64_t signature = 0;
-  double us = 0;
+  double seconds = 0;
   uint32_t name = 0;  // index into TraceFile::strings
   int32_t stream = 0, device = 0;
   uint64_t first_touch = 0;  // into TraceFile::touches
   uint32_t touches = 0;
+  uint32_t extra = kNoString;
 };
 struct AllocationRow {
   uint64_t id = 0, bytes = 0, at = 0;
   int32_t device = 0;
   uint32_t kind = 0;
+  uint32_t extra = kNoString;
 };
 struct FreeRow {
   uint64_t id = 0, at = 0;
+  uint32_t extra = kNoString;
 };
 struct MarkRow {
   uint64_t at = 0;
   uint32_t text = 0;
+  uint32_t extra = kNoString;
 };
 struct TensorRow {
   uint64_t bytes = 0;
   uint32_t id = 0, kind = 0;
   bool global = true;
+  uint32_t extra = kNoString;
 };
 struct StepRow {
-  double us = 0;
+  double seconds = 0;
   uint64_t workspace_bytes = 0;
   uint32_t name = 0;
   int32_t stream = 0;
   uint64_t first_use = 0;  // into TraceFile::uses: reads, then writes
   uint32_t reads = 0, writes = 0;
+  uint32_t extra = kNoString;
 };
 
 struct TraceHeader {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kPrefix = sizeof(flatbuffers::uoffset_t);
 
-bool GoodTime(double us) { return std::isfinite(us) && us >= 0; }
+bool GoodTime(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 bool GoodRate(double rate) { return std::isfinite(rate) && rate >= 0; }
 
 // Appends chunks to a TraceFile; the first thing wrong ends it with an error.
@@ -60,16 +60,18 @@ class Assembler {
   }
 
   bool HasString(uint32_t number) const { return number < trace_.strings.size(); }
+  bool HasExtra(uint32_t number) const { return number == kNoString || HasString(number); }
 
   std::string AddAllocations(const wire::Chunk& chunk) {
     if (chunk.allocations() == nullptr) return "";
     for (const auto* row : *chunk.allocations()) {
-      if (!HasString(row->kind())) return "an allocation names a string that is not there";
+      if (!HasString(row->kind()) || !HasExtra(row->extra()))
+        return "an allocation names a string that is not there";
       if (!sizes_.emplace(row->id(), row->bytes()).second) {
         return "allocation " + std::to_string(row->id()) + " appears twice";
       }
       trace_.allocations.push_back(
-          {row->id(), row->bytes(), row->at(), row->device(), row->kind()});
+          {row->id(), row->bytes(), row->at(), row->device(), row->kind(), row->extra()});
     }
     return "";
   }
@@ -80,7 +82,8 @@ class Assembler {
       if (sizes_.count(row->id()) == 0) {
         return "free of allocation " + std::to_string(row->id()) + ", which is not there";
       }
-      trace_.frees.push_back({row->id(), row->at()});
+      if (!HasExtra(row->extra())) return "a free names a string that is not there";
+      trace_.frees.push_back({row->id(), row->at(), row->extra()});
     }
     return "";
   }
@@ -88,8 +91,9 @@ class Assembler {
   std::string AddMarks(const wire::Chunk& chunk) {
     if (chunk.marks() == nullptr) return "";
     for (const auto* row : *chunk.marks()) {
-      if (!HasString(row->text())) return "a mark names a string that is not there";
-      trace_.marks.push_back({row->at(), row->text()});
+      if (!HasString(row->text()) || !HasExtra(row->extra()))
+        return "a mark names a string that is not there";
+      trace_.marks.push_back({row->at(), row->text(), row->extra()});
     }
     return "";
   }
@@ -99,11 +103,13 @@ class Assembler {
     size_t taken = 0;
     if (chunk.launches() != nullptr) {
       for (const auto* row : *chunk.launches()) {
-        if (!HasString(row->name())) return "a launch names a string that is not there";
-        if (!GoodTime(row->us())) return "the time of a launch is not a number";
+        if (!HasString(row->name()) || !HasExtra(row->extra()))
+          return "a launch names a string that is not there";
+        if (!GoodTime(row->seconds())) return "the time of a launch is not a number";
         if (row->touches() > touches - taken) return "a launch has more touches than the chunk";
-        trace_.launches.push_back({row->signature(), row->us(), row->name(), row->stream(),
-                                   row->device(), trace_.touches.size(), row->touches()});
+        trace_.launches.push_back({row->signature(), row->seconds(), row->name(), row->stream(),
+                                   row->device(), trace_.touches.size(), row->touches(),
+                                   row->extra()});
         for (uint32_t i = 0; i < row->touches(); ++i) {
           const auto* touch = chunk.touches()->Get(static_cast<uint32_t>(taken++));
           if (std::string error = AddTouch(*touch); !error.empty()) return error;
@@ -130,10 +136,11 @@ class Assembler {
   std::string AddTensors(const wire::Chunk& chunk) {
     if (chunk.tensors() == nullptr) return "";
     for (const auto* row : *chunk.tensors()) {
-      if (!HasString(row->id()) || !HasString(row->kind())) {
+      if (!HasString(row->id()) || !HasString(row->kind()) || !HasExtra(row->extra())) {
         return "a tensor names a string that is not there";
       }
-      trace_.tensors.push_back({row->bytes(), row->id(), row->kind(), row->global() != 0});
+      trace_.tensors.push_back(
+          {row->bytes(), row->id(), row->kind(), row->global() != 0, row->extra()});
     }
     return "";
   }
@@ -143,12 +150,13 @@ class Assembler {
     size_t taken = 0;
     if (chunk.steps() != nullptr) {
       for (const auto* row : *chunk.steps()) {
-        if (!HasString(row->name())) return "a launch names a string that is not there";
-        if (!GoodTime(row->us())) return "the time of a launch is not a number";
+        if (!HasString(row->name()) || !HasExtra(row->extra()))
+          return "a launch names a string that is not there";
+        if (!GoodTime(row->seconds())) return "the time of a launch is not a number";
         const uint64_t count = uint64_t{row->reads()} + row->writes();
         if (count > uses - taken) return "a launch uses more tensors than the chunk names";
-        trace_.steps.push_back({row->us(), row->workspace_bytes(), row->name(), row->stream(),
-                                trace_.uses.size(), row->reads(), row->writes()});
+        trace_.steps.push_back({row->seconds(), row->workspace_bytes(), row->name(), row->stream(),
+                                trace_.uses.size(), row->reads(), row->writes(), row->extra()});
         for (uint64_t i = 0; i < count; ++i) {
           const uint32_t tensor = chunk.uses()->Get(static_cast<uint32_t>(taken++));
           if (tensor >= trace_.tensors.size()) return "a launch uses a tensor that is not there";

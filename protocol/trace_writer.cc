@@ -110,25 +110,25 @@ uint32_t TraceWriter::String(std::string_view text) {
   return number;
 }
 
-void TraceWriter::Allocate(uint64_t id, uint64_t bytes, uint64_t at, int32_t device,
-                           uint32_t kind) {
-  impl_->allocations.emplace_back(id, bytes, at, device, kind);
+void TraceWriter::Allocate(const AllocationRow& a) {
+  impl_->allocations.emplace_back(a.id, a.bytes, a.at, a.device, a.kind, a.extra, 0);
   if (impl_->Full()) Flush();
 }
 
-void TraceWriter::Free(uint64_t id, uint64_t at) {
-  impl_->frees.emplace_back(id, at);
+void TraceWriter::Free(const FreeRow& f) {
+  impl_->frees.emplace_back(f.id, f.at, f.extra, 0);
   if (impl_->Full()) Flush();
 }
 
-void TraceWriter::Mark(uint32_t text, uint64_t at) {
-  impl_->marks.emplace_back(at, text, 0);
+void TraceWriter::Mark(const MarkRow& m) {
+  impl_->marks.emplace_back(m.at, m.text, m.extra);
   if (impl_->Full()) Flush();
 }
 
 void TraceWriter::Launch(const LaunchRow& launch, std::span<const TouchRow> touches) {
-  impl_->launches.emplace_back(launch.signature, launch.us, launch.name, launch.stream,
-                               launch.device, static_cast<uint32_t>(touches.size()));
+  impl_->launches.emplace_back(launch.signature, launch.seconds, launch.name, launch.stream,
+                               launch.device, static_cast<uint32_t>(touches.size()), launch.extra,
+                               0);
   for (const TouchRow& t : touches) {
     impl_->touches.emplace_back(t.allocation, t.offset, t.bytes, t.access);
   }
@@ -136,15 +136,16 @@ void TraceWriter::Launch(const LaunchRow& launch, std::span<const TouchRow> touc
 }
 
 void TraceWriter::Tensor(const TensorRow& tensor) {
-  impl_->tensors.emplace_back(tensor.bytes, tensor.id, tensor.kind, tensor.global ? 1 : 0, 0);
+  impl_->tensors.emplace_back(tensor.bytes, tensor.id, tensor.kind, tensor.global ? 1 : 0,
+                              tensor.extra);
   if (impl_->Full()) Flush();
 }
 
 void TraceWriter::Step(const StepRow& step, std::span<const uint32_t> reads,
                        std::span<const uint32_t> writes) {
-  impl_->steps.emplace_back(step.us, step.workspace_bytes, step.name, step.stream,
+  impl_->steps.emplace_back(step.seconds, step.workspace_bytes, step.name, step.stream,
                             static_cast<uint32_t>(reads.size()),
-                            static_cast<uint32_t>(writes.size()));
+                            static_cast<uint32_t>(writes.size()), step.extra, 0);
   impl_->uses.insert(impl_->uses.end(), reads.begin(), reads.end());
   impl_->uses.insert(impl_->uses.end(), writes.begin(), writes.end());
   if (impl_->Full()) Flush();
@@ -156,25 +157,39 @@ bool TraceWriter::failed() const { return impl_->failed; }
 bool WriteTrace(const TraceFile& trace, const TraceWriter::Sink& sink) {
   TraceWriter writer(trace.header, sink);
   // Rows refer to strings of the file; the writer numbers them anew.
-  auto number = [&](uint32_t string) { return writer.String(trace.strings[string]); };
-  for (const AllocationRow& a : trace.allocations) {
-    writer.Allocate(a.id, a.bytes, a.at, a.device, number(a.kind));
+  auto number = [&](uint32_t string) {
+    return string == kNoString ? kNoString : writer.String(trace.strings[string]);
+  };
+  for (AllocationRow a : trace.allocations) {
+    a.kind = number(a.kind);
+    a.extra = number(a.extra);
+    writer.Allocate(a);
   }
-  for (const FreeRow& f : trace.frees) writer.Free(f.id, f.at);
-  for (const MarkRow& m : trace.marks) writer.Mark(number(m.text), m.at);
+  for (FreeRow f : trace.frees) {
+    f.extra = number(f.extra);
+    writer.Free(f);
+  }
+  for (MarkRow m : trace.marks) {
+    m.text = number(m.text);
+    m.extra = number(m.extra);
+    writer.Mark(m);
+  }
   const std::span<const TouchRow> touches(trace.touches);
   for (LaunchRow launch : trace.launches) {
     launch.name = number(launch.name);
+    launch.extra = number(launch.extra);
     writer.Launch(launch, touches.subspan(launch.first_touch, launch.touches));
   }
   for (TensorRow tensor : trace.tensors) {
     tensor.id = number(tensor.id);
     tensor.kind = number(tensor.kind);
+    tensor.extra = number(tensor.extra);
     writer.Tensor(tensor);
   }
   const std::span<const uint32_t> uses(trace.uses);
   for (StepRow step : trace.steps) {
     step.name = number(step.name);
+    step.extra = number(step.extra);
     writer.Step(step, uses.subspan(step.first_use, step.reads),
                 uses.subspan(step.first_use + step.reads, step.writes));
   }

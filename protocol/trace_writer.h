@@ -30,10 +30,12 @@ class TraceWriter {
   // A number for a string; the same one for the same string. Callers keep it: names repeat.
   uint32_t String(std::string_view text);
 
-  void Allocate(uint64_t id, uint64_t bytes, uint64_t at, int32_t device, uint32_t kind);
-  void Free(uint64_t id, uint64_t at);
-  void Mark(uint32_t text, uint64_t at);
-  // The touches are copied. `first_touch` and `touches` of the row are ignored.
+  void Allocate(const AllocationRow& allocation);
+  void Free(const FreeRow& free);
+  void Mark(const MarkRow& mark);
+  // Touches and uses are copied; the row's own counts and places of them are ignored. What a row
+  // names (strings, allocations, tensors) must have been written before it, or the reader refuses
+  // the file.
   void Launch(const LaunchRow& launch, std::span<const TouchRow> touches);
   void Tensor(const TensorRow& tensor);
   void Step(const StepRow& step, std::span<const uint32_t> reads, std::span<const uint32_t> writes);

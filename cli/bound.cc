@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/bound.h"
+
+#include <iostream>
+#include <memory>
+
+#include "cli/error.h"
+#include "cli/size.h"
+#include "cli/table.h"
+#include "cli/trace_input.h"
+#include "cli/trace_options.h"
+#include "policy/bounds.h"
+#include "policy/lp/lp_bound.h"
+#include "policy/replay/uses.h"
+
+namespace atp::cli {
+namespace {
+
+struct BoundOptions : TraceOptions {
+  bool lp = false;
+};
+
+void Run(const BoundOptions& options) {
+  auto list = nlohmann::ordered_json::array();
+  Table table(
+      {"trace", "memory", "compute", "bound_any", "bound_safe", "bound_closed", "bound_lp"});
+  for (const std::string& path : options.traces) {
+    const policy::Trace trace = ReadPeriod(path);
+    const policy::Bytes memory = MemoryFor(options, trace);
+    const Bounds bounds = FindBounds(trace, memory, options.lp);
+    list.push_back(BoundsJson(trace, memory, bounds));
+    table.Add({trace.name, FormatBytes(memory), FormatSeconds(bounds.compute_s),
+               FormatSeconds(bounds.any_s), FormatSeconds(bounds.safe_s),
+               FormatSeconds(bounds.closed_s), bounds.lp_s ? FormatSeconds(*bounds.lp_s) : "-"});
+  }
+  if (options.json) {
+    std::cout << OneOrList(list).dump(2) << "\n";
+  } else {
+    std::cout << table.Text();
+  }
+}
+
+}  // namespace
+
+Bounds FindBounds(const policy::Trace& trace, policy::Bytes memory, bool lp) {
+  const policy::Bytes largest = policy::LargestLaunchBytes(trace);
+  if (largest > memory) {
+    throw CommandError(kExitInfeasible, trace.name + ": its largest launch needs " +
+                                            FormatBytes(largest) + " at once, more than the " +
+                                            FormatBytes(memory) + " of device memory");
+  }
+  Bounds bounds;
+  bounds.compute_s = policy::ComputeSeconds(trace);
+  bounds.any_s = policy::BoundAny(trace, memory);
+  bounds.closed_s = policy::BoundClosed(trace, memory);
+  bounds.safe_s = policy::BoundSafe(trace, memory);
+  if (lp) {
+    const policy::LpBound result = policy::BoundSafeLp(trace, memory);
+    if (!result.error.empty()) throw CommandError(1, trace.name + ": --lp: " + result.error);
+    bounds.lp_s = result.seconds;
+  }
+  return bounds;
+}
+
+nlohmann::ordered_json BoundsJson(const policy::Trace& trace, policy::Bytes memory,
+                                  const Bounds& bounds) {
+  nlohmann::ordered_json json;
+  json["trace"] = trace.name;
+  json["memory_bytes"] = memory;
+  json["compute_s"] = bounds.compute_s;
+  json["bound_any_s"] = bounds.any_s;
+  json["bound_closed_s"] = bounds.closed_s;
+  json["bound_safe_s"] = bounds.safe_s;
+  json["bound_lp_s"] = nullptr;
+  if (bounds.lp_s) json["bound_lp_s"] = *bounds.lp_s;
+  return json;
+}
+
+void AddBoundCommand(CLI::App& app) {
+  auto options = std::make_shared<BoundOptions>();
+  CLI::App* command = app.add_subcommand(
+      "bound", "The least time that physics allows a trace with this much device memory.");
+  AddTraceOptions(command, options.get());
+  command->add_flag(
+      "--lp", options->lp,
+      "also bound_safe as a linear program: seconds to minutes, an offline certificate");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace atp::cli

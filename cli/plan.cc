@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan.h"
+
+#include <chrono>
+#include <iostream>
+#include <memory>
+
+#include "cli/bound.h"
+#include "cli/error.h"
+#include "cli/figures.h"
+#include "cli/size.h"
+#include "cli/table.h"
+#include "cli/trace_input.h"
+#include "cli/trace_options.h"
+#include "policy/planner.h"
+#include "policy/replay/replay.h"
+#include "policy/schedule.h"
+#include "policy/trace_json.h"
+
+namespace atp::cli {
+namespace {
+
+struct PlanCommandOptions : TraceOptions {
+  bool lp = false;
+  bool readmostly = false;
+  std::string schedule, plot;
+};
+
+struct Planned {
+  policy::Plan plan;
+  double milliseconds = 0;
+};
+
+Planned MakeTimedPlan(const policy::Trace& trace, const policy::PlanOptions& options) {
+  const auto began = std::chrono::steady_clock::now();
+  Planned planned{policy::MakePlan(trace, options)};
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+  planned.milliseconds = took.count();
+  if (!planned.plan.feasible) {
+    throw CommandError(kExitInfeasible, trace.name + ": no plan: " + planned.plan.why);
+  }
+  return planned;
+}
+
+nlohmann::ordered_json PlanJson(const policy::Trace& trace, policy::Bytes memory,
+                                const Bounds& bounds, const Planned& planned) {
+  const policy::Plan& plan = planned.plan;
+  nlohmann::ordered_json json = BoundsJson(trace, memory, bounds);
+  json["plan_s"] = plan.period_seconds;
+  json["plan_over_bound"] = plan.period_seconds / bounds.safe_s;
+  json["moved_h2d_bytes"] = plan.moved_h2d;
+  json["moved_d2h_bytes"] = plan.moved_d2h;
+  json["stall_s"] = plan.stall_seconds;
+  json["planning_ms"] = planned.milliseconds;
+  return json;
+}
+
+void PlotPlan(const PlanCommandOptions& options, const policy::Trace& trace, policy::Bytes memory,
+              const policy::Plan& plan) {
+  policy::ReplayOptions replay;
+  replay.memory = memory;
+  replay.clean_leaves_free = options.readmostly;
+  replay.timeline = true;
+  const policy::ReplayResult result = policy::ReplayPlan(trace, plan, replay);
+  if (!result.completed) throw CommandError(kExitInfeasible, trace.name + ": " + result.why);
+  WriteFile(options.plot, TimelineSvg(trace, "plan", memory, result));
+}
+
+void Run(const PlanCommandOptions& options) {
+  if (options.traces.size() > 1 && !(options.schedule.empty() && options.plot.empty())) {
+    throw CommandError(2, "--schedule and --plot take one trace");
+  }
+  auto list = nlohmann::ordered_json::array();
+  Table table(
+      {"trace", "memory", "compute", "bound_safe", "plan", "plan/bound", "in", "out", "planning"});
+  for (const std::string& path : options.traces) {
+    const policy::Trace trace = ReadPeriod(path);
+    const policy::Bytes memory = MemoryFor(options, trace);
+    const Bounds bounds = FindBounds(trace, memory, options.lp);
+    policy::PlanOptions plan_options;
+    plan_options.memory = memory;
+    plan_options.clean_leaves_free = options.readmostly;
+    const Planned planned = MakeTimedPlan(trace, plan_options);
+    const policy::Plan& plan = planned.plan;
+    list.push_back(PlanJson(trace, memory, bounds, planned));
+    table.Add({trace.name, FormatBytes(memory), FormatSeconds(bounds.compute_s),
+               FormatSeconds(bounds.safe_s), FormatSeconds(plan.period_seconds),
+               FormatRatio(plan.period_seconds / bounds.safe_s), FormatBytes(plan.moved_h2d),
+               FormatBytes(plan.moved_d2h), FormatSeconds(planned.milliseconds * 1e-3)});
+    if (!options.schedule.empty()) {
+      WriteFile(options.schedule, policy::WriteSchedule(trace, policy::ToSchedule(plan)));
+    }
+    if (!options.plot.empty()) PlotPlan(options, trace, memory, plan);
+  }
+  if (options.json) {
+    std::cout << OneOrList(list).dump(2) << "\n";
+  } else {
+    std::cout << table.Text();
+  }
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app) {
+  auto options = std::make_shared<PlanCommandOptions>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Plans what moves when, and compares it with the bounds.");
+  AddTraceOptions(command, options.get());
+  command->add_option("--schedule", options->schedule, "write the schedule of the plan (JSON)");
+  command->add_option("--plot", options->plot,
+                      "write residency and link use over time (SVG), as replayed");
+  command->add_flag("--readmostly", options->readmostly,
+                    "what the period never writes leaves without a copy (ReadMostly works)");
+  command->add_flag(
+      "--lp", options->lp,
+      "also bound_safe as a linear program: seconds to minutes, an offline certificate");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace atp::cli
