@@ -120,6 +120,9 @@ class Module {
   virtual std::span<const GlobalInfo> globals() const = 0;
   // Tells where the driver has put a global. Must be called for every global before the first Execute.
   virtual void BindGlobal(std::string_view name, uint64_t address) = 0;
+  // GlobalInfo::initial with the addresses of other symbols filled in. Ask when every global of the module has been bound.
+  // Empty = zeros.
+  virtual std::vector<uint8_t> InitialImage(std::string_view name) const = 0;
 
   // Runs a launch. `params` is the packed parameter buffer (KernelInfo::param_bytes long). `log` receives device printf output.
   virtual ExecResult Execute(std::string_view kernel, const LaunchConfig& config, std::span<const uint8_t> params,
