@@ -31,8 +31,10 @@ class Mover {
   virtual const char* name() const = 0;
   virtual Poll Look() = 0;            // the lock is held
   virtual void OnEvent(CUevent) = 0;  // the lock is held
-  // Issues one driver call. Called with the lock held; releases it during the call.
+  // Issues one driver call. Called with the lock held; releases it during the call. Finish follows,
+  // at the moment at which the call has returned, and makes its effects known.
   virtual void Act(std::unique_lock<std::mutex>& lock) = 0;
+  virtual void Finish() = 0;  // the lock is held
 };
 
 class Executor {

@@ -15,7 +15,7 @@ class LaneExecutor : public Executor {
  public:
   LaneExecutor(LaneCalls calls, std::vector<Mover*> movers, uint32_t first_lane)
       : calls_(calls), cursor_(first_lane + static_cast<uint32_t>(movers.size())) {
-    for (Mover* mover : movers) players_.push_back({mover, first_lane++, {}, 0});
+    for (Mover* mover : movers) players_.push_back({mover, first_lane++, {}, false, 0});
   }
 
   void Changed() override {}
@@ -43,6 +43,7 @@ class LaneExecutor : public Executor {
     Mover* mover;
     uint32_t lane;
     Poll poll;
+    bool calling;       // inside a driver call until ready_at
     uint64_t ready_at;  // earliest moment of its next act, in virtual ns
   };
 
@@ -78,16 +79,19 @@ class LaneExecutor : public Executor {
 
   void LookAll(uint64_t now) {
     for (Player& p : players_) {
-      const bool was_ready = p.poll.kind == Poll::Kind::kReady;
+      if (p.calling) continue;
+      const bool was_idle = p.poll.kind == Poll::Kind::kIdle;
       p.poll = p.mover->Look();
-      if (p.poll.kind == Poll::Kind::kReady && !was_ready) p.ready_at = std::max(p.ready_at, now);
+      // What has just become possible is not possible earlier, even if it now waits for an event of
+      // the past.
+      if (p.poll.kind != Poll::Kind::kIdle && was_idle) p.ready_at = std::max(p.ready_at, now);
     }
   }
 
   Player* FirstReady() {
     Player* first = nullptr;
     for (Player& p : players_) {
-      if (p.poll.kind != Poll::Kind::kReady) continue;
+      if (!p.calling && p.poll.kind != Poll::Kind::kReady) continue;
       if (first == nullptr || p.ready_at < first->ready_at) first = &p;
     }
     return first;
@@ -113,14 +117,22 @@ class LaneExecutor : public Executor {
     LookAll(cursor_now_);
   }
 
+  // A call's effects are not known to anybody before the moment at which it returns.
   void Act(Player* player, std::unique_lock<std::mutex>& lock) {
+    if (player->calling) {
+      player->calling = false;
+      player->mover->Finish();
+      last_act_ = player->ready_at;
+      LookAll(last_act_);
+      return;
+    }
     const uint32_t own = calls_.lane(player->lane);
     MoveTo(player->ready_at);
-    player->mover->Act(lock);
-    last_act_ = player->ready_at = calls_.now();
-    calls_.lane(own);
     player->poll = {};
-    LookAll(last_act_);
+    player->mover->Act(lock);
+    player->calling = true;
+    player->ready_at = calls_.now();
+    calls_.lane(own);
   }
 
   void MoveTo(uint64_t when) {

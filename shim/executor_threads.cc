@@ -62,6 +62,7 @@ class ThreadExecutor : public Executor {
           break;
         case Poll::Kind::kReady:
           mover->Act(lock);
+          mover->Finish();
           changed_.notify_all();
           break;
       }

@@ -28,21 +28,24 @@ class EvictMover : public Mover {
 
   void Act(std::unique_lock<std::mutex>& lock) override {
     uint64_t flag = 0;
-    const Action action = t_->EvictAt(sequence_, &flag);
+    action_ = t_->EvictAt(sequence_, &flag);
     calling_ = true;
     lock.unlock();
-    const uint64_t begin = t_->port().NowNs();
-    const CUresult result =
-        t_->port().Evict(index_, action.allocation->address + action.offset, action.bytes);
-    const uint64_t end = t_->port().NowNs();
+    begin_ns_ = t_->port().NowNs();
+    result_ = t_->port().Evict(index_, action_.allocation->address + action_.offset, action_.bytes);
+    end_ns_ = t_->port().NowNs();
     lock.lock();
+  }
+
+  void Finish() override {
     calling_ = false;
+    if (!holding_) return;  // the schedule has ended meanwhile
     holding_ = false;
-    if (result != CUDA_SUCCESS) return t_->Failed();
-    t_->Moved(action, /*to_device=*/false);
+    if (result_ != CUDA_SUCCESS) return t_->Failed();
+    t_->Moved(action_, /*to_device=*/false);
     if (sequence_ < t_->evict_first_.size()) return;  // may have been on the host already
-    t_->resident_ -= std::min(action.bytes, t_->resident_);
-    t_->Clocked(begin, end, action.bytes);
+    t_->resident_ -= std::min(action_.bytes, t_->resident_);
+    t_->Clocked(begin_ns_, end_ns_, action_.bytes);
   }
 
   void Drop() { holding_ = false; }
@@ -63,6 +66,9 @@ class EvictMover : public Mover {
 
   Traffic* t_;
   unsigned index_;
+  Action action_;
+  CUresult result_ = CUDA_SUCCESS;
+  uint64_t begin_ns_ = 0, end_ns_ = 0;
   bool holding_ = false;
   bool calling_ = false;
   uint64_t sequence_ = 0;
@@ -99,28 +105,31 @@ class FetchMover : public Mover {
   }
 
   void Act(std::unique_lock<std::mutex>& lock) override {
-    const Action action = Next();
-    const uint64_t sequence = t_->fetch_issued_;
-    CUevent& event = t_->fetch_events_[sequence % Traffic::kFetchEvents];
+    action_ = Next();
+    sequence_ = t_->fetch_issued_;
+    CUevent& event = t_->fetch_events_[sequence_ % Traffic::kFetchEvents];
     if (event == nullptr) event = t_->port().NewEvent();
     // Room is taken from the start of the move.
-    const bool first = sequence < t_->fetch_first_.size();
-    if (!first && !action.touch) t_->resident_ += action.bytes;
+    const bool first = sequence_ < t_->fetch_first_.size();
+    if (!first && !action_.touch) t_->resident_ += action_.bytes;
     calling_ = true;
     lock.unlock();
-    const CUresult result =
-        t_->port().Fetch(action.allocation->address + action.offset, action.bytes, event);
+    result_ = t_->port().Fetch(action_.allocation->address + action_.offset, action_.bytes, event);
     lock.lock();
-    calling_ = false;
-    if (!t_->active()) return;
-    ++t_->fetch_issued_;
-    if (result != CUDA_SUCCESS) return t_->Failed();
-    if (action.touch) return;  // copies nothing
-    t_->Moved(action, /*to_device=*/true);
-    t_->in_flight_.push_back({sequence, action.bytes});
-    t_->in_flight_bytes_ += action.bytes;
   }
 
+  void Finish() override {
+    calling_ = false;
+    if (dropped_) return void(dropped_ = false);  // the schedule has ended meanwhile
+    ++t_->fetch_issued_;
+    if (result_ != CUDA_SUCCESS) return t_->Failed();
+    if (action_.touch) return;  // copies nothing
+    t_->Moved(action_, /*to_device=*/true);
+    t_->in_flight_.push_back({sequence_, action_.bytes});
+    t_->in_flight_bytes_ += action_.bytes;
+  }
+
+  void Drop() { dropped_ = calling_; }
   bool calling() const { return calling_; }
 
  private:
@@ -158,7 +167,11 @@ class FetchMover : public Mover {
   }
 
   Traffic* t_;
+  Action action_;
+  uint64_t sequence_ = 0;
+  CUresult result_ = CUDA_SUCCESS;
   bool calling_ = false;
+  bool dropped_ = false;
 };
 
 namespace {
@@ -199,6 +212,7 @@ void Traffic::Deactivate() {
   for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
     static_cast<EvictMover*>(movers_[i].get())->Drop();
   }
+  if (!movers_.empty()) static_cast<FetchMover*>(movers_.back().get())->Drop();
 }
 
 bool Traffic::Quiet() const {

@@ -10,11 +10,27 @@ namespace {
 
 using policy::Move;
 
+constexpr double kTick = 1e-9;  // seconds; plans are sums of floating-point times
+
 struct Pair {  // one stay on the host
   uint32_t tensor, after, before;
   uint64_t offset, bytes;
   double evict_start, fetch_start;
 };
+
+// Times of a plan lie in one period. For an order, an eviction must start after its launch and a
+// fetch before its own, whatever period that is.
+double StartOfEvict(const policy::Plan& plan, const Move& move) {
+  const bool next =
+      move.after < plan.launch_end.size() && move.start < plan.launch_end[move.after] - kTick;
+  return next ? move.start + plan.period_seconds : move.start;
+}
+
+double StartOfFetch(const policy::Plan& plan, const Move& move) {
+  const bool last =
+      move.before < plan.launch_start.size() && move.start > plan.launch_start[move.before] + kTick;
+  return last ? move.start - plan.period_seconds : move.start;
+}
 
 // The planner gives evictions and fetches apart; a fetch belongs to the eviction of the same tensor
 // whose stay it ends. Both lists are walked per tensor, byte range by byte range.
@@ -34,8 +50,8 @@ std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
       const uint64_t begin = std::max(e.offset, f->offset);
       const uint64_t end = std::min(e.offset + e.bytes, f->offset + f->bytes);
       for (uint64_t at = begin; at < end; at += piece_bytes) {
-        pairs.push_back(
-            {e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at), e.start, f->start});
+        pairs.push_back({e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at),
+                         StartOfEvict(plan, e), StartOfFetch(plan, *f)});
       }
     }
   }
