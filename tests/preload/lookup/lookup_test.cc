@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrix of look-ups: the same probe with and without the preload library, answer by answer.
+// For a function of hooks.def the answer with the library must be our hook of the very symbol that
+// the driver gave without it; every other answer must be the same to the letter.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+const std::string kFolder = ATP_LOOKUP_FOLDER;
+const std::string kShim = ATP_SHIM_FILE;
+
+const std::set<std::string>& HookedSymbols() {
+  static const std::set<std::string> symbols = {
+#define HOOK(symbol, need, name, version, twin, body, parameters, arguments) #symbol,
+#include "shim/hooks.def"
+#undef HOOK
+  };
+  return symbols;
+}
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::stringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// What the answer `native` ("... object:symbol") must be under the library.
+std::string Expected(const std::string& native) {
+  const size_t tab = native.rfind('\t'), colon = native.rfind(':');
+  const std::string object = native.substr(tab + 1, colon - tab - 1);
+  if (!object.starts_with("libcuda.so")) return native;
+  const std::string symbol = native.substr(colon + 1);
+  if (HookedSymbols().count(symbol) == 0) return native;
+  return native.substr(0, tab + 1) + "libatpshim.so:" + symbol;
+}
+
+struct Case {
+  std::string program = "probe_main", probe = "libprobe_new.so", scope = "local";
+  std::string driver = "libcuda.so.1", driver_folder = "driver";
+  bool by_environment = true;  // LD_LIBRARY_PATH, else the probe's own RPATH
+  Environment more = {};
+};
+
+class LookupTest : public testing::Test {
+ protected:
+  static Finished Run(const Case& c, bool with_shim) {
+    Environment environment = c.more;
+    if (c.by_environment) environment["LD_LIBRARY_PATH"] = kFolder + "/" + c.driver_folder;
+    environment["LD_PRELOAD"] =
+        Preload(with_shim ? std::vector<std::string>{kShim} : std::vector<std::string>{});
+    return RunChild({kFolder + "/" + c.program, kFolder + "/" + c.probe, c.scope, c.driver},
+                    environment);
+  }
+
+  // Runs both and compares; returns how many answers were hooks.
+  static int Compare(const Case& c) {
+    const Finished native = Run(c, false), hooked = Run(c, true);
+    EXPECT_EQ(native.exit_code, 0) << native.err;
+    EXPECT_EQ(hooked.exit_code, 0) << hooked.err;
+    EXPECT_EQ(hooked.err, "");
+    const std::vector<std::string> before = Lines(native.out), after = Lines(hooked.out);
+    EXPECT_GT(before.size(), 9000u);
+    EXPECT_EQ(before.size(), after.size());
+    int hooks = 0, wrong = 0;
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      std::string expected = Expected(before[i]);
+      // Named in docs/hooks.md: the global scope does not hold a driver that was opened locally,
+      // but ours answers for it once it is open.
+      const bool open_locally =
+          before[i].starts_with("default\t") || before[i].starts_with("main\t");
+      if (open_locally && before[i].ends_with("-:-") && after[i] != expected) {
+        const std::string symbol = after[i].substr(after[i].rfind(':') + 1);
+        if (HookedSymbols().count(symbol) == 1) expected = after[i];
+      }
+      hooks += after[i].find("libatpshim.so:") != std::string::npos;
+      if (after[i] != expected && ++wrong <= 10)
+        ADD_FAILURE() << after[i] << "\n  not " << expected;
+    }
+    EXPECT_EQ(wrong, 0);
+    return hooks;
+  }
+};
+
+TEST_F(LookupTest, ByHandleAndResolverFromALibraryOpenedLocally) { EXPECT_GT(Compare({}), 1000); }
+
+TEST_F(LookupTest, FromALibraryThatImportsTheOldDlsym) {
+  EXPECT_GT(Compare({.probe = "libprobe_old.so"}), 1000);
+}
+
+TEST_F(LookupTest, FromALibraryOpenedGlobally) { EXPECT_GT(Compare({.scope = "global"}), 1000); }
+
+TEST_F(LookupTest, FromAProgramLinkedWithTheDriver) {
+  EXPECT_GT(Compare({.program = "probe_linked"}), 1000);
+}
+
+TEST_F(LookupTest, ByTheUnversionedName) { EXPECT_GT(Compare({.driver = "libcuda.so"}), 1000); }
+
+TEST_F(LookupTest, ByAnAbsolutePath) {
+  EXPECT_GT(Compare({.driver = kFolder + "/driver/libcuda.so.1", .by_environment = false}), 1000);
+}
+
+TEST_F(LookupTest, ByTheRpathOfTheCaller) {
+  EXPECT_GT(Compare({.probe = "libprobe_rpath.so", .by_environment = false}), 1000);
+}
+
+TEST_F(LookupTest, FromALibraryOpenedWithDeepBinding) {
+  EXPECT_GT(Compare({.scope = "deepbind"}), 1000);
+}
+
+TEST_F(LookupTest, WithImmediateBinding) {
+  EXPECT_GT(Compare({.program = "probe_linked", .more = {{"LD_BIND_NOW", "1"}}}), 1000);
+}
+
+TEST_F(LookupTest, OnAnOlderDriverWhatItLacksStaysAbsent) {
+  EXPECT_GT(Compare({.driver_folder = "driver_12_4"}), 1000);
+}
+
+TEST_F(LookupTest, OnANewerDriverWhatWeDoNotKnowIsTheDrivers) {
+  EXPECT_GT(Compare({.driver_folder = "driver_newer"}), 1000);
+}
+
+TEST_F(LookupTest, WithPolicyOffNothingIsOurs) {
+  const Case off{.more = {{"ATP_POLICY", "off"}}};
+  const Finished native = Run(off, false), with = Run(off, true);
+  ASSERT_EQ(with.exit_code, 0) << with.err;
+  EXPECT_TRUE(native.out == with.out);  // megabytes: not to be printed
+}
+
+TEST_F(LookupTest, ByDirectLinkage) {
+  const Environment plain = {{"LD_LIBRARY_PATH", kFolder + "/driver"}, {"LD_PRELOAD", Preload({})}};
+  Environment shimmed = plain;
+  shimmed["LD_PRELOAD"] = Preload({kShim});
+  const std::vector<std::string> native = Lines(RunChild({kFolder + "/direct_main"}, plain).out);
+  const std::vector<std::string> hooked = Lines(RunChild({kFolder + "/direct_main"}, shimmed).out);
+  ASSERT_EQ(native.size(), hooked.size());
+  size_t hooks = 0;
+  for (size_t i = 0; i < native.size(); ++i) {
+    EXPECT_EQ(hooked[i], Expected(native[i]));
+    hooks += hooked[i].find("libatpshim.so") != std::string::npos;
+  }
+  EXPECT_EQ(hooks, HookedSymbols().size());
+}
+
+std::string Next(const std::string& program, const std::vector<std::string>& libraries) {
+  const Finished run =
+      RunChild({kFolder + "/" + program},
+               {{"LD_LIBRARY_PATH", kFolder + "/driver"}, {"LD_PRELOAD", Preload(libraries)}});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return run.out;
+}
+
+TEST(LookupNext, ALibraryBeforeUsFindsOurHooksBehindItself) {
+  const std::string other = kFolder + "/libnext_library.so";
+  const std::string answers = Next("next_linked", {other, kShim});
+  EXPECT_NE(answers.find("next\tcuMemAlloc_v2\tlibatpshim.so"), std::string::npos) << answers;
+  EXPECT_NE(answers.find("next\tcuInit\tlibcuda.so.1"), std::string::npos) << answers;
+}
+
+TEST(LookupNext, ALibraryBehindUsFindsTheDriverBehindItself) {
+  const std::string other = kFolder + "/libnext_library.so";
+  EXPECT_EQ(Next("next_linked", {kShim, other}), Next("next_linked", {other}));
+}
+
+TEST(LookupNext, NextNeverMeansTheCallerItselfInEitherOrder) {
+  const std::string other = kFolder + "/libnext_library.so";
+  for (const auto& order : {std::vector{other, kShim}, std::vector{kShim, other}}) {
+    const std::string answers = Next("next_main", order);
+    EXPECT_NE(answers.find("next\tputs\tlibc.so.6"), std::string::npos) << answers;
+    EXPECT_EQ(answers.find("next\tputchar_unlocked\tlibnext_library.so"), std::string::npos)
+        << answers;
+  }
+}
+
+}  // namespace
+}  // namespace atp::preload

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library that looks the driver's functions up in every way that programs do and prints each
+// answer as a line of
+//   way  name  version  flags  result  status  object:symbol
+// so that runs with and without the preload library can be compared. Built twice: its dlsym is the
+// default version or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <initializer_list>
+
+#ifdef PROBE_OLD_DLSYM
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+#endif
+
+namespace {
+
+const char* const kSymbols[] = {
+#define EXPORT(symbol) #symbol,
+#define ROW(name, version, flags, symbol)
+#include TABLE_FILE
+#undef EXPORT
+#undef ROW
+    "cuNewThing", "cuMemAlloc_v3", "cuNoSuchThing", "cudaMalloc", "cublasCreate", "curl_easy_init",
+};
+
+struct Request {
+  const char* name;
+  int version;
+};
+const Request kRequests[] = {
+#define EXPORT(symbol)
+#define ROW(name, version, flags, symbol) {#name, version},
+#include TABLE_FILE
+#undef EXPORT
+#undef ROW
+    {"", 0},
+    {"cuNewThing", 14000},
+    {"cuNoSuchThing", 13000},
+    {"cuMemAlloc", 14000},
+    {"cuMemAlloc", 99999},
+};
+
+void Print(const char* way, const char* name, int version, int flags, int result, int status,
+           void* function) {
+  Dl_info info = {};
+  const char* object = "-";
+  const char* symbol = "-";
+  if (function != nullptr && dladdr(function, &info) != 0) {
+    const char* slash = strrchr(info.dli_fname, '/');
+    object = slash != nullptr ? slash + 1 : info.dli_fname;
+    if (info.dli_sname != nullptr) symbol = info.dli_sname;
+  }
+  printf("%s\t%s\t%d\t%d\t%d\t%d\t%s:%s\n", way, name, version, flags, result, status, object,
+         symbol);
+}
+
+using GetProcAddress = int (*)(const char*, void**, int, uint64_t);
+using GetProcAddressV2 = int (*)(const char*, void**, int, uint64_t, int*);
+
+void AskAll(const char* way, GetProcAddressV2 ask) {
+  for (const Request& request : kRequests) {
+    for (int version : {request.version - 1, request.version, request.version + 1, 13000}) {
+      for (int flags : {0, 1, 2}) {
+        void* function = nullptr;
+        int status = -1;
+        const int result =
+            ask(request.name, &function, version, static_cast<uint64_t>(flags), &status);
+        Print(way, request.name, version, flags, result, status, function);
+      }
+    }
+  }
+}
+
+void AskAllV1(const char* way, GetProcAddress ask) {
+  for (const Request& request : kRequests) {
+    for (int flags : {0, 2}) {
+      void* function = nullptr;
+      const int result =
+          ask(request.name, &function, request.version, static_cast<uint64_t>(flags));
+      Print(way, request.name, request.version, flags, result, -1, function);
+    }
+  }
+}
+
+void BySymbol(const char* way, void* handle) {
+  for (const char* symbol : kSymbols) {
+    dlerror();
+    void* function = dlsym(handle, symbol);
+    const bool complained = dlerror() != nullptr;
+    Print(way, symbol, 0, 0, complained, -1, function);
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int Probe(const char* driver) {
+  BySymbol("default before", RTLD_DEFAULT);
+  void* handle = dlopen(driver, RTLD_NOW);
+  if (handle == nullptr) {
+    fprintf(stderr, "%s\n", dlerror());
+    return 1;
+  }
+  // As the runtime does it: one dlsym, everything else from the driver's own resolver, then from
+  // the resolver that it gave.
+  const auto ask = reinterpret_cast<GetProcAddressV2>(dlsym(handle, "cuGetProcAddress_v2"));
+  AskAll("resolver v2", ask);
+  void* own = nullptr;
+  ask("cuGetProcAddress", &own, 12000, 0, nullptr);
+  AskAll("resolver of resolver", reinterpret_cast<GetProcAddressV2>(own));
+  ask("cuGetProcAddress", &own, 11030, 0, nullptr);
+  AskAllV1("resolver v1 of resolver", reinterpret_cast<GetProcAddress>(own));
+  AskAllV1("resolver v1", reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress")));
+  BySymbol("handle", handle);
+  BySymbol("default", RTLD_DEFAULT);
+  BySymbol("main", dlopen(nullptr, RTLD_NOW));
+  return 0;
+}
