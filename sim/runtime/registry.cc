@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/runtime/registry.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 namespace atp::simrt {
 namespace {
@@ -44,9 +44,19 @@ void Registry::AddManaged(FatBinary* binary, void** shadow, const char* name, si
 size_t Registry::RemoveBinary(FatBinary* binary) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (binary->library) GetProcess().driver->legacy.LibraryUnload(binary->library);
+  for (const auto& [host, function] : functions_) {
+    if (function.binary == binary) kernels_.erase(function.kernel);
+  }
   std::erase_if(functions_, [&](auto& entry) { return entry.second.binary == binary; });
-  std::erase_if(variables_, [&](auto& entry) { return entry.second->binary == binary; });
+  // A managed variable is listed under its shadow pointer and under its address.
+  std::unordered_set<Variable*> gone;
+  for (const auto& [host, variable] : variables_) {
+    if (variable->binary == binary) gone.insert(variable);
+  }
+  std::erase_if(variables_, [&](auto& entry) { return gone.contains(entry.second); });
+  for (Variable* variable : gone) delete variable;
   std::erase(binaries_, binary);
+  delete binary;
   return binaries_.size();
 }
 

@@ -17,8 +17,9 @@ struct Outcome {
 
 // Runs bin/examples/<command> with `environment` ("NAME=value ...") before it.
 Outcome Execute(const std::string& environment, const std::string& command) {
-  const std::string line = "LD_LIBRARY_PATH=" ATP_SIM_DIRECTORY " " + environment +
-                           " " ATP_EXAMPLES_DIRECTORY "/" + command + " 2>&1";
+  const std::string line = "LD_LIBRARY_PATH=" ATP_SIM_DIRECTORY " LD_PRELOAD=" ATP_SANITIZER_PRELOAD
+                           " " +
+                           environment + " " ATP_EXAMPLES_DIRECTORY "/" + command + " 2>&1";
   Outcome run;
   FILE* pipe = popen(line.c_str(), "r");
   if (!pipe) return run;
