@@ -90,8 +90,9 @@ void CopyRun::PushLink(Time now, Time start, Direction direction, uint64_t bytes
   Traffic& traffic =
       direction == Direction::kToDevice ? world_.stats.to_device : world_.stats.to_host;
   traffic.copy += bytes;
-  Ticket ticket = world_.link.Push(device_, now, direction, bytes, 0, Interconnect::After(start));
-  world_.link.Join(&ready_, Interconnect::Of(ticket, direction));
+  Ticket ticket = world_.link.Push(device_, now, Channel::kProgram, direction, bytes, 0,
+                                   Interconnect::After(start));
+  world_.link.Join(&ready_, Interconnect::Of(ticket));
   if (staged) ready_.at = std::max(ready_.at, start + Duration(bytes, world_.costs.pageable_copy));
 }
 

@@ -90,12 +90,16 @@ void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
                         std::vector<WaveBlock>* blocks, std::vector<uint32_t>* order) {
   AddressSpace& space = world_.unified.space();
   Block* block = nullptr;
-  for (const PageTouch& touch : pages) {
+  for (size_t i = 0; i < pages.size();) {
+    const PageTouch& touch = pages[i];
     uint64_t slot = touch.page / PageMask::kPages;
     int page = static_cast<int>(touch.page % PageMask::kPages);
     if (block == nullptr || block->slot != slot || !block->valid.Test(page)) {
       block = space.BlockOf(touch.page);
-      if (block == nullptr) continue;  // plain device memory
+      if (block == nullptr) {  // plain device memory
+        ++i;
+        continue;
+      }
       if (block->stamp != stamp) {
         block->stamp = stamp;
         block->entry = static_cast<uint32_t>(blocks->size());
@@ -104,16 +108,29 @@ void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
         blocks->back().slot = slot;
       }
     }
+    // Most kernels touch neighbours one after the other: a run of them in one go.
+    size_t end = i + 1;
+    int count = 1;
+    while (end < pages.size() && page + count < PageMask::kPages &&
+           block->valid.Test(page + count) &&
+           pages[end].page == touch.page + static_cast<uint64_t>(count) &&
+           pages[end].flags == touch.flags) {
+      ++end;
+      ++count;
+    }
+    i = end;
     WaveBlock& entry = (*blocks)[block->entry];
     bool reads = (touch.flags & PageTouch::kRead) != 0,
          writes = (touch.flags & PageTouch::kWrite) != 0;
     bool overwrites = (touch.flags & PageTouch::kOverwritten) != 0;
-    entry.todo.Set(page);
-    if (reads) entry.reads.Set(page);
-    if (writes || overwrites) entry.writes.Set(page);
-    if (reads && !overwrites) entry.depends.Set(page);
-    if (order != nullptr)
-      order->push_back(block->entry * PageMask::kPages + static_cast<uint32_t>(page));
+    entry.todo.SetRange(page, count);
+    if (reads) entry.reads.SetRange(page, count);
+    if (writes || overwrites) entry.writes.SetRange(page, count);
+    if (reads && !overwrites) entry.depends.SetRange(page, count);
+    if (order == nullptr) continue;
+    for (int k = 0; k < count; ++k) {
+      order->push_back(block->entry * PageMask::kPages + static_cast<uint32_t>(page + k));
+    }
   }
 }
 
@@ -214,8 +231,9 @@ Time KernelRun::FinishWave(Time now) {
       traffic->remote += bytes;
       uint64_t weight =
           static_cast<uint64_t>(std::llround(static_cast<double>(bytes) / share_of_link));
-      Ticket ticket = world_.link.Push(device_, now, direction, weight, 0, after);
-      world_.link.Join(&remote_done_, Interconnect::Of(ticket, direction));
+      Ticket ticket =
+          world_.link.Push(device_, now, Channel::kProgram, direction, weight, 0, after);
+      world_.link.Join(&remote_done_, Interconnect::Of(ticket));
     };
     access(Direction::kToDevice, remote_reads_, world_.costs.remote_read, &world_.stats.to_device);
     access(Direction::kToHost, remote_writes_, world_.costs.remote_write, &world_.stats.to_host);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link between host and one device: one copy engine per direction, first in first out, with
-// rates that depend on whether both directions move data at the same moment (the duplex pair of
-// costs.def).
+// The link between host and one device: two copy engines per direction, one for the driver's own
+// migrations and one for the program, each first in first out. Rates depend on whether both
+// directions move data at the same moment (the duplex pair of costs.def); engines of the same
+// direction share its rate evenly.
 //
 // The unified-memory model and the copies of streams push pieces of at most 2 MiB and keep tickets.
 // When a piece ends can move to a later time after it has been pushed, because a piece in the other
@@ -21,11 +22,15 @@ enum class Direction : uint8_t { kToDevice = 0, kToHost = 1 };
 
 using Ticket = uint64_t;  // a pushed piece; 0 = nothing to wait for
 
-// A moment that is known only through the pieces it waits for: the latest of `at` and of the two
-// pieces' ends.
+// Whose work it is: migrations by the UVM driver, or copies and accesses in place by the program.
+enum class Channel : uint8_t { kDriver = 0, kProgram = 1 };
+inline constexpr int kEngines = 4;  // of one device: 2 * channel + direction
+
+// A moment that is known only through the pieces it waits for: the latest of `at` and of the pieces'
+// ends.
 struct Ready {
   Time at = 0;
-  Ticket tickets[2] = {0, 0};  // one per direction, of one and the same device
+  Ticket tickets[kEngines] = {};  // the last piece of each engine
 };
 
 struct LinkRates {  // bytes per second
@@ -40,7 +45,8 @@ class Link {
   // `bytes` weighs what the piece takes of the link (at most 2 MiB, more when it goes at a lower
   // rate than a copy). `setup` passes on the engine before any byte moves. Starts no earlier than
   // `after` and than the piece before it.
-  Ticket Push(Time now, Direction direction, uint64_t bytes, Time setup, const Ready& after);
+  Ticket Push(Time now, Channel channel, Direction direction, uint64_t bytes, Time setup,
+              const Ready& after);
   Time End(Ticket ticket);
   // Time during which bytes moved, up to `now`.
   Time Busy(Direction direction, Time now);
@@ -60,28 +66,27 @@ class Link {
     bool started = false;
     Time setup_left = 0;
     int64_t units_left = 0;
-    Time busy = 0;
   };
   struct Progress {  // what Run changes of an engine
     uint64_t current;
     bool started;
     Time setup_left;
     int64_t units_left;
-    Time busy;
   };
 
   void Settle(Time now);
   void ForgetEstimates();
   void Estimate();
-  void Run(Progress progress[2], Time from, Time limit);
-  bool TryStart(int direction, Progress* progress, Time now, Time* available);
+  void Run(Progress progress[kEngines], Time from, Time limit, Time busy[2]);
+  bool TryStart(int index, Progress* progress, Time now, Time* available);
   Time KnownEnd(Ticket ticket) const;
-  Progress Saved(int direction) const;
-  void Restore(int direction, const Progress& progress);
+  Progress Saved(int index) const;
+  void Restore(int index, const Progress& progress);
 
   const int device_;
   const LinkRates rates_;
-  Engine engines_[2];
+  Engine engines_[kEngines];
+  Time busy_[2] = {0, 0};  // per direction, up to settled_
   Time settled_ = 0;
   bool dirty_ = false;
 };
@@ -91,14 +96,14 @@ class Interconnect {
  public:
   Interconnect(int devices, const LinkRates& rates);
 
-  Ticket Push(int device, Time now, Direction direction, uint64_t bytes, Time setup,
-              const Ready& after);
+  Ticket Push(int device, Time now, Channel channel, Direction direction, uint64_t bytes,
+              Time setup, const Ready& after);
   Time Resolve(const Ready& ready);
   void Join(Ready* into, const Ready& other);
   Link& At(int device) { return links_[device]; }
 
-  static Ready After(Time at) { return Ready{at, {0, 0}}; }
-  static Ready Of(Ticket ticket, Direction direction);
+  static Ready After(Time at);
+  static Ready Of(Ticket ticket);
 
  private:
   Time End(Ticket ticket);

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "sim/machine/page_mask.h"
+#include "sim/machine/unified/page_mask.h"
 
 namespace atp::sim {
 namespace {

@@ -12,7 +12,7 @@
 #include "sim/machine/link.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/stats.h"
-#include "sim/machine/unified.h"
+#include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
 

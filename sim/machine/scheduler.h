@@ -62,6 +62,7 @@ class Scheduler {
   // Nothing queued, and nothing that an operation submitted now would wait for.
   bool IsIdle(StreamId stream) const;
   bool IsEmpty(StreamId stream) const { return streams_[stream].queue.empty(); }
+  size_t QueueLength(StreamId stream) const { return streams_[stream].queue.size(); }
   uint64_t LastSubmitted(StreamId stream) const { return streams_[stream].last_submitted; }
   uint64_t LastCompleted(StreamId stream) const { return streams_[stream].last_completed; }
   Time LastEnd(StreamId stream) const { return streams_[stream].last_end; }

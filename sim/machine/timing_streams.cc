@@ -33,7 +33,17 @@ void TimingMachine::DropEvent(EventId event) {
   free_events_.push_back(event);
 }
 
+// A program that runs far ahead of the device is held up until the queue has room.
 void TimingMachine::Submit(Lane lane, StreamId stream, Operation operation) {
+  size_t depth = static_cast<size_t>(std::max<int64_t>(1, world_.costs.queue_depth));
+  if (scheduler_.QueueLength(stream) >= depth) {
+    CatchUp(lane);
+    while (scheduler_.QueueLength(stream) >= depth && scheduler_.AdvanceOnce(kNever)) {
+      if (scheduler_.QueueLength(stream) < depth) {
+        lanes_[lane] = std::max(lanes_[lane], scheduler_.LastEnd(stream));
+      }
+    }
+  }
   operation.submitted = lanes_[lane];
   scheduler_.Submit(stream, std::move(operation));
 }

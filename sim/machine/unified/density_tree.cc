@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/density_tree.h"
+#include "sim/machine/unified/density_tree.h"
 
 namespace atp::sim {
 namespace {

@@ -3,7 +3,7 @@
 // uvm_va_block.c.
 #include <algorithm>
 
-#include "sim/machine/unified.h"
+#include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
 

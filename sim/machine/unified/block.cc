@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/block.h"
+#include "sim/machine/unified/block.h"
 
 #include <algorithm>
 

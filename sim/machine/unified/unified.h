@@ -11,10 +11,10 @@
 
 #include <vector>
 
-#include "sim/machine/block.h"
 #include "sim/machine/costs.h"
 #include "sim/machine/link.h"
 #include "sim/machine/stats.h"
+#include "sim/machine/unified/block.h"
 
 namespace atp::sim {
 
@@ -66,7 +66,7 @@ class Unified {
   Time Resolve(const Ready& ready) { return link_->Resolve(ready); }
 
  private:
-  // moves (unified_move.cc)
+  // moves (move.cc)
   bool MakeResident(Pass* pass, Block* block, int device, const PageMask& pages, bool duplicate);
   bool MoveToHost(Pass* pass, Block* block, const PageMask& pages, bool duplicate);
   void CopyFromHost(Pass* pass, Block* block, int device, const PageMask& pages,
@@ -82,7 +82,7 @@ class Unified {
   void MarkUsed(Block* block, int device);
   PageMask Elsewhere(const Block& block, int device) const;
 
-  // chunks (unified_evict.cc)
+  // chunks (evict.cc)
   bool EnsureChunks(Pass* pass, Block* block, int device, const PageMask& pages);
   bool EnsureSmallChunks(Pass* pass, Block* block, int device, const PageMask& pages);
   ChunkId ObtainRoot(Pass* pass, int device);
@@ -94,7 +94,7 @@ class Unified {
   Ready ChunksReady(const Block& block, int device);
   void ChunksBusyUntil(Block* block, int device, const Ready& ready);
 
-  // faults (unified_fault.cc)
+  // faults (fault.cc)
   struct Destinations;
   Destinations Choose(const Block& block, int processor, const PageMask& pages,
                       const PageMask& writes);
@@ -103,7 +103,7 @@ class Unified {
   PageMask Expanded(const Block& block, int processor, const PageMask& pages) const;
   bool HostFault(Pass* pass, Block* block, const PageMask& pages, bool write);
 
-  // hints (unified_hints.cc)
+  // hints (hints.cc)
   bool VisitForDevice(Pass* pass, Block* block, const PageMask& pages, int device, int passes,
                       bool* moved);
   bool VisitForHost(Pass* pass, Block* block, const PageMask& pages);

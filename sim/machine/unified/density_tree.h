@@ -6,7 +6,7 @@
 // one block, and no regard for memory pressure).
 #pragma once
 
-#include "sim/machine/page_mask.h"
+#include "sim/machine/unified/page_mask.h"
 
 namespace atp::sim {
 

@@ -3,7 +3,7 @@
 // kin in uvm_va_block.c.
 #include <algorithm>
 
-#include "sim/machine/unified.h"
+#include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
 
@@ -44,9 +44,9 @@ Ticket Unified::Copy(Pass* pass, int device, Direction direction, const Block& b
   Ready start = after;
   start.at = std::max(start.at, pass->cpu);
   if (pass->serial) link_->Join(&start, pass->chain);
-  Ticket ticket =
-      link_->Push(device, pass->now, direction, bytes, costs_.piece_overhead * pieces, start);
-  Ready ready = Interconnect::Of(ticket, direction);
+  Ticket ticket = link_->Push(device, pass->now, Channel::kDriver, direction, bytes,
+                              costs_.piece_overhead * pieces, start);
+  Ready ready = Interconnect::Of(ticket);
   if (pass->serial) pass->chain = ready;
   link_->Join(&pass->done, ready);
   return ticket;
@@ -127,7 +127,7 @@ void Unified::CopyFromHost(Pass* pass, Block* block, int device, const PageMask&
   Ready start = after;
   link_->Join(&start, block->host_arrival);
   Ticket ticket = Copy(pass, device, Direction::kToDevice, *block, pages, start);
-  link_->Join(&view.arrival, Interconnect::Of(ticket, Direction::kToDevice));
+  link_->Join(&view.arrival, Interconnect::Of(ticket));
 }
 
 // Device to device, through both links (no NVLink in this model).
@@ -145,11 +145,13 @@ void Unified::CopyFromPeers(Pass* pass, Block* block, int device, const PageMask
     start.at = std::max(start.at, pass->cpu);
     uint64_t bytes = static_cast<uint64_t>(part.Count()) * kPageBytes;
     Time setup = costs_.piece_overhead * part.Runs();
-    Ticket out = link_->Push(peer, pass->now, Direction::kToHost, bytes, setup, start);
-    Ready sent = Interconnect::Of(out, Direction::kToHost);
+    Ticket out =
+        link_->Push(peer, pass->now, Channel::kDriver, Direction::kToHost, bytes, setup, start);
+    Ready sent = Interconnect::Of(out);
     ChunksBusyUntil(block, peer, sent);
-    Ticket in = link_->Push(device, pass->now, Direction::kToDevice, bytes, 0, sent);
-    Ready received = Interconnect::Of(in, Direction::kToDevice);
+    Ticket in =
+        link_->Push(device, pass->now, Channel::kDriver, Direction::kToDevice, bytes, 0, sent);
+    Ready received = Interconnect::Of(in);
     link_->Join(&view.arrival, received);
     link_->Join(&pass->done, received);
     if (pass->serial) pass->chain = received;
@@ -196,8 +198,7 @@ void Unified::CopyToHost(Pass* pass, Block* block, int device, const PageMask& p
   Ready start = view.arrival;
   link_->Join(&start, ChunksReady(*block, device));
   start.at = std::max(start.at, earliest);
-  Ready sent = Interconnect::Of(Copy(pass, device, Direction::kToHost, *block, pages, start),
-                                Direction::kToHost);
+  Ready sent = Interconnect::Of(Copy(pass, device, Direction::kToHost, *block, pages, start));
   link_->Join(&block->host_arrival, sent);
   ChunksBusyUntil(block, device, sent);
 }

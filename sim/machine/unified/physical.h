@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/machine/link.h"
-#include "sim/machine/page_mask.h"
+#include "sim/machine/unified/page_mask.h"
 
 namespace atp::sim {
 

@@ -6,7 +6,7 @@
 // concerns ping-pong between processors only.
 #pragma once
 
-#include "sim/machine/block.h"
+#include "sim/machine/unified/block.h"
 
 namespace atp::sim {
 

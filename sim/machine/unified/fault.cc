@@ -4,9 +4,9 @@
 // uvm_va_block_service_locked).
 #include <algorithm>
 
-#include "sim/machine/density_tree.h"
-#include "sim/machine/residency.h"
-#include "sim/machine/unified.h"
+#include "sim/machine/unified/density_tree.h"
+#include "sim/machine/unified/residency.h"
+#include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
 

@@ -4,7 +4,7 @@
 // uvm_pmm_gpu.c.
 #include <algorithm>
 
-#include "sim/machine/unified.h"
+#include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
 namespace {

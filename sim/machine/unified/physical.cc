@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/physical.h"
+#include "sim/machine/unified/physical.h"
 
 #include <algorithm>
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sim/machine/link.h"
-#include "sim/machine/page_mask.h"
-#include "sim/machine/physical.h"
+#include "sim/machine/unified/page_mask.h"
+#include "sim/machine/unified/physical.h"
 
 namespace atp::sim {
 
