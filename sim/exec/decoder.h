@@ -107,13 +107,18 @@ class Decoder {
   bool DecodeIsspacep(const ptx::Op& op);
   bool DecodeWarpOp(const ptx::Op& op);
 
+  // decode_matrix.cc
+  bool DecodeMatrix(const ptx::Op& op);
+  bool VectorTable(const ptx::Operand& operand, ptx::Type type, bool is_destination, std::vector<uint32_t>* table);
+  bool CheckMmaTable(const ptx::Op& op, const std::vector<uint32_t>& table);
+  bool DecodeAsync(const ptx::Op& op);
+  bool DecodeAsyncCopy(const ptx::Op& op, Handler handler);
+
   // decode_memory.cc
   bool DecodeLoad(const ptx::Op& op);
   bool DecodeStore(const ptx::Op& op);
   bool DecodeKernelParam(const ptx::Op& op, const Address& address);
   bool DecodeAtomic(const ptx::Op& op);
-  bool DecodeMatrix(const ptx::Op& op);
-  bool DecodeAsync(const ptx::Op& op);
   bool DataOperands(const ptx::Op& op, const ptx::Operand& data, bool store, uint32_t* slots);
   void PutAddress(const ptx::Op& op, const Address& address, Insn* insn);
   void NoteOrdering(const ptx::Op& op);

@@ -82,14 +82,17 @@ void AddGroup(Warp& warp, Frame* frame, const Insn* pc, uint32_t mask) {
 bool SelectGroup(Warp& warp, const Insn** pc, const Insn** limit) {
   Group* best = Choose(warp, GroupState::kReady);
   if (best == nullptr) {
-    // Those who gave way go on; and who waits for other lanes of the warp waits in vain: they are elsewhere.
+    // Who gave way goes on after the other warps of the block have had their turn.
+    bool yielded = false;
     for (int k = 0; k < warp.group_count; ++k) {
-      if (warp.groups[k].state == GroupState::kYielded) warp.groups[k].state = GroupState::kReady;
+      if (warp.groups[k].state != GroupState::kYielded) continue;
+      warp.groups[k].state = GroupState::kReady;
+      yielded = true;
     }
-    best = Choose(warp, GroupState::kReady);
+    if (yielded) return false;
   }
   if (best == nullptr) {
-    best = Choose(warp, GroupState::kAtSync);
+    best = Choose(warp, GroupState::kAtSync);  // the lanes it waits for are elsewhere and do not come
     if (best == nullptr) return false;
     warp.sync_granted = true;
   }

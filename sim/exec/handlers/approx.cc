@@ -2,6 +2,8 @@
 // The approximate functions of PTX. NVIDIA does not publish their bits, so these are good approximations of their own, computed in
 // double with polynomials (the same operations in all builds) and rounded once: within 1 ulp of the true value, where the
 // hardware promises 2 ulp or an absolute error of about 2^-20.9 (docs/sim.md, "Kernels").
+#include "sim/exec/handlers/approx.h"
+
 #include "sim/exec/handlers/floating.h"
 #include "sim/exec/handlers/pick.h"
 
@@ -165,6 +167,9 @@ template <bool kFtz> using Sin = Sine<kFtz, 0>;
 template <bool kFtz> using Cos = Sine<kFtz, 1>;
 
 }  // namespace
+
+float ApproxExp2(float v) { return Ex2<false>::Do(v); }
+float ApproxTanh(float v) { return Tanh::Do(v); }
 
 Handler PickApprox(const ptx::Op& op) {
   if (!op.Has(Mod::kApprox)) return nullptr;
