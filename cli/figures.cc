@@ -11,7 +11,7 @@ namespace atp::cli {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
-constexpr int kBins = 240;  // of a timeline: a few pixels each
+constexpr int kBins = 160;  // of a timeline: a few pixels each
 constexpr const char* kBlue = "#1f6fb4";
 constexpr const char* kOrange = "#d9730d";
 constexpr const char* kGreen = "#2c8c4a";
@@ -145,11 +145,12 @@ std::string ThroughputSvg(const policy::Trace& trace, const policy::ThroughputCu
   }
   Panel panel{"Speed against device memory",
               "device memory (GiB)",
-              "speed, of that with unlimited memory (%)",
+              "speed (% of unlimited memory)",
               {any, safe, plan, best, atp},
               {{double(curve.knee) / kGiB, "knee " + FormatBytes(curve.knee)},
                {double(curve.lossless) / kGiB, "loses nothing: " + FormatBytes(curve.lossless)}},
-              100};
+              100,
+              420};
   return RenderSvg(trace.name + ": what more memory would bring", {panel},
                    "Modelled, not measured. Recompute: modelled, not executed.");
 }

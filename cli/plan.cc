@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -31,11 +32,16 @@ struct Planned {
   double milliseconds = 0;
 };
 
+// The best of a few: what planning costs, not what else the machine does.
 Planned MakeTimedPlan(const policy::Trace& trace, const policy::PlanOptions& options) {
-  const auto began = std::chrono::steady_clock::now();
-  Planned planned{policy::MakePlan(trace, options)};
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
-  planned.milliseconds = took.count();
+  constexpr int kTimes = 3;
+  Planned planned;
+  for (int i = 0; i < kTimes; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    planned.plan = policy::MakePlan(trace, options);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+    planned.milliseconds = i == 0 ? took.count() : std::min(planned.milliseconds, took.count());
+  }
   if (!planned.plan.feasible) {
     throw CommandError(kExitInfeasible, trace.name + ": no plan: " + planned.plan.why);
   }

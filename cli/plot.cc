@@ -8,7 +8,10 @@
 namespace atp::cli {
 namespace {
 
-constexpr double kWidth = 960, kPanelHeight = 300;
+constexpr double kWidth = 960;
+// A word that a line may cross.
+constexpr const char* kHalo =
+    "fill=\"#333\" paint-order=\"stroke\" stroke=\"white\" stroke-width=\"5\"";
 constexpr double kLeft = 78, kRight = 22, kTop = 58, kBottom = 52, kTitle = 40, kNote = 30;
 
 std::string Number(double value) {
@@ -65,14 +68,15 @@ class PanelPainter {
     if (panel.y_max > 0) y_high_ = panel.y_max;
     if (x_high_ <= x_low_) x_high_ = x_low_ + 1;
     if (y_high_ <= 0) y_high_ = 1;
-    y_high_ = std::max(y_high_, Ticks(0, y_high_).back());
+    // Room above what is drawn, so that a line along the top is seen.
+    if (panel.y_max <= 0) y_high_ *= 1.08;
   }
 
   std::string Paint() { return Axes() + Lines() + Markers() + Legend(); }
 
  private:
   double PlotTop() const { return top_ + kTop; }
-  double PlotBottom() const { return top_ + kPanelHeight - kBottom; }
+  double PlotBottom() const { return top_ + panel_.height - kBottom; }
   double X(double x) const {
     return kLeft + (x - x_low_) / (x_high_ - x_low_) * (kWidth - kLeft - kRight);
   }
@@ -83,6 +87,7 @@ class PanelPainter {
   std::string Axes() const {
     std::string svg = Text(kLeft, top_ + 20, panel_.title, "font-size=\"15\" font-weight=\"bold\"");
     for (double y : Ticks(0, y_high_)) {
+      if (y > y_high_ * (1 + 1e-9)) continue;
       svg += Line(kLeft, Y(y), kWidth - kRight, Y(y), "stroke=\"#e3e3e3\"");
       svg += Text(kLeft - 8, Y(y) + 4, Number(y), "text-anchor=\"end\"");
     }
@@ -126,7 +131,7 @@ class PanelPainter {
           Line(X(m.x), PlotTop(), X(m.x), PlotBottom(), "stroke=\"#555\" stroke-dasharray=\"2 4\"");
       const bool right_half = X(m.x) > kWidth * 0.7;
       svg += Text(X(m.x) + (right_half ? -6 : 6), y, m.text,
-                  right_half ? "text-anchor=\"end\" fill=\"#333\"" : "fill=\"#333\"");
+                  std::string(kHalo) + (right_half ? " text-anchor=\"end\"" : ""));
       y -= 17;
     }
     return svg;
@@ -172,7 +177,8 @@ std::vector<double> Ticks(double low, double high) {
 
 std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels,
                       const std::string& note) {
-  const double height = kTitle + kPanelHeight * double(panels.size()) + kNote;
+  double height = kTitle + kNote;
+  for (const Panel& panel : panels) height += panel.height;
   std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Number(kWidth) +
                     "\" height=\"" + Number(height) + "\" viewBox=\"0 0 " + Number(kWidth) + " " +
                     Number(height) +
@@ -182,7 +188,7 @@ std::string RenderSvg(const std::string& title, const std::vector<Panel>& panels
   double top = kTitle;
   for (const Panel& panel : panels) {
     svg += PanelPainter(panel, top).Paint();
-    top += kPanelHeight;
+    top += panel.height;
   }
   return svg + Text(kLeft, height - 12, note, "font-size=\"11\" fill=\"#666\"") + "</svg>\n";
 }

@@ -26,7 +26,8 @@ struct Panel {
   std::string title, x_label, y_label;  // with units
   std::vector<Series> series;
   std::vector<Marker> markers;
-  double y_max = 0;  // 0 = from the data
+  double y_max = 0;     // 0 = from the data
+  double height = 300;  // pixels
 };
 
 // `title` stands on top; `note` in small print below.

@@ -12,9 +12,10 @@
 
 namespace atp::policy {
 
-class TraceBuilder {
+class SyntheticBuilder {
  public:
-  explicit TraceBuilder(const SyntheticOptions& options) : options_(options), dice_(options.seed) {
+  explicit SyntheticBuilder(const SyntheticOptions& options)
+      : options_(options), dice_(options.seed) {
     trace_.name = options.kind + "-" + std::to_string(options.seed);
     trace_.source = "synthetic: atp generate --kind " + options.kind;
     trace_.device_bytes = options.device_bytes;

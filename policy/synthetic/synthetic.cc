@@ -13,7 +13,7 @@ namespace {
 std::string Id(const char* what, uint32_t i) { return what + std::to_string(i); }
 
 // Inference larger than memory: every weight is read once, nothing is written back.
-void AddSweep(TraceBuilder* b) {
+void AddSweep(SyntheticBuilder* b) {
   const SyntheticOptions& o = b->options();
   uint32_t data = b->Add("input", o.activation, "input", true);
   for (uint32_t i = 0; i < o.layers; ++i) {
@@ -26,7 +26,7 @@ void AddSweep(TraceBuilder* b) {
 
 // Tokens one after another: weights are read for each, the cache grows by a segment a token and is
 // read whole.
-void AddDecode(TraceBuilder* b) {
+void AddDecode(SyntheticBuilder* b) {
   const SyntheticOptions& o = b->options();
   std::vector<uint32_t> weights;
   std::vector<std::vector<uint32_t>> cache(o.layers);
@@ -49,7 +49,7 @@ void AddDecode(TraceBuilder* b) {
 
 // Mixture of experts: each step routes to two experts of a layer, a few of them far more often
 // (Zipf).
-void AddMixture(TraceBuilder* b) {
+void AddMixture(SyntheticBuilder* b) {
   const SyntheticOptions& o = b->options();
   std::vector<std::vector<uint32_t>> experts(o.layers);
   for (uint32_t i = 0; i < o.layers; ++i) {
@@ -79,7 +79,7 @@ void AddMixture(TraceBuilder* b) {
 }
 
 // A few tensors, each a large share of memory: where parts of tensors matter.
-void AddLarge(TraceBuilder* b) {
+void AddLarge(SyntheticBuilder* b) {
   const SyntheticOptions& o = b->options();
   const uint32_t count = std::max(3u, std::min(o.layers, 12u));
   const Bytes bytes = o.device_bytes / 4;
@@ -96,7 +96,7 @@ void AddLarge(TraceBuilder* b) {
   }
 }
 
-void AddRandom(TraceBuilder* b) {
+void AddRandom(SyntheticBuilder* b) {
   const SyntheticOptions& o = b->options();
   const uint32_t tensors = std::max(2u, 2 * o.layers), launches = std::max(2u, 4 * o.layers);
   for (uint32_t t = 0; t < tensors; ++t) {
@@ -136,7 +136,7 @@ constexpr SyntheticKind kKinds[] = {
 std::span<const SyntheticKind> SyntheticKinds() { return kKinds; }
 
 Trace MakeSynthetic(const SyntheticOptions& options) {
-  TraceBuilder builder(options);
+  SyntheticBuilder builder(options);
   const std::string& kind = options.kind;
   if (kind == "layers") AddTraining({}, &builder);
   if (kind == "residual") AddTraining({.skip = 2}, &builder);

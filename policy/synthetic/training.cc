@@ -12,7 +12,7 @@ struct Layer {
 
 class Training {
  public:
-  Training(const TrainingShape& shape, TraceBuilder* builder) : shape_(shape), b_(*builder) {}
+  Training(const TrainingShape& shape, SyntheticBuilder* builder) : shape_(shape), b_(*builder) {}
 
   void Run() {
     const SyntheticOptions& o = b_.options();
@@ -109,7 +109,7 @@ class Training {
   }
 
   const TrainingShape shape_;
-  TraceBuilder& b_;
+  SyntheticBuilder& b_;
   std::vector<Layer> layers_;
   std::vector<uint32_t> gradients_;
   std::string pass_;
@@ -119,7 +119,7 @@ class Training {
 
 }  // namespace
 
-void AddTraining(const TrainingShape& shape, TraceBuilder* builder) {
+void AddTraining(const TrainingShape& shape, SyntheticBuilder* builder) {
   Training(shape, builder).Run();
 }
 

@@ -18,6 +18,6 @@ struct TrainingShape {
   std::vector<double> passes = {1.0};
 };
 
-void AddTraining(const TrainingShape& shape, TraceBuilder* builder);
+void AddTraining(const TrainingShape& shape, SyntheticBuilder* builder);
 
 }  // namespace atp::policy

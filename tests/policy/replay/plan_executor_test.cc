@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "policy/bounds.h"
+#include "policy/planner.h"
+#include "policy/replay/replay.h"
+#include "policy/replay/uses.h"
+#include "tests/policy/random_trace.h"
+#include "tests/policy/test_trace.h"
+
+namespace atp::policy {
+namespace {
+
+// The machine that planner and bounds speak of: nothing costs but the link.
+ReplayOptions Ideal(Bytes memory) {
+  ReplayOptions options;
+  options.memory = memory;
+  options.costs = {0, 0, 0, 0, 0, 256, 32, 512};
+  return options;
+}
+
+Plan PlanFor(const Trace& trace, Bytes memory) {
+  PlanOptions options;
+  options.memory = memory;
+  return MakePlan(trace, options);
+}
+
+Trace Training(int layers) {
+  TraceBuilder b;
+  std::vector<uint32_t> kept{b.Global(64)};
+  for (int i = 0; i < layers; ++i) {
+    kept.push_back(b.Local(64));
+    b.Run(0.05, {kept[kept.size() - 2]}, {kept.back()});
+  }
+  for (int i = layers; i-- > 0;) b.Run(0.1, {kept[size_t(i)], kept[size_t(i) + 1]});
+  return b.trace();
+}
+
+TEST(PlanReplay, WhatFitsTakesTheTimeOfItsLaunches) {
+  const Trace trace = Training(4);
+  const Bytes memory = PeakLiveBytes(trace);
+  const ReplayResult result = ReplayPlan(trace, PlanFor(trace, memory), Ideal(memory));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_NEAR(result.period_seconds, ComputeSeconds(trace), 1e-9);
+  EXPECT_EQ(result.h2d + result.d2h, 0u);
+}
+
+TEST(PlanReplay, APlanTakesTheTimeThatThePlannerSays) {
+  const Trace trace = Training(16);
+  for (Bytes share : {3, 5, 8}) {
+    const Bytes memory = PeakLiveBytes(trace) * share / 10;
+    const Plan plan = PlanFor(trace, memory);
+    const ReplayResult result = ReplayPlan(trace, plan, Ideal(memory));
+    ASSERT_TRUE(result.completed) << result.why;
+    EXPECT_NEAR(result.period_seconds, plan.period_seconds, 1e-4 * plan.period_seconds);
+    EXPECT_EQ(result.fault_blocks, 0u);
+    EXPECT_EQ(result.forced_evictions, 0u);
+    EXPECT_LE(result.peak, memory);
+  }
+}
+
+TEST(PlanReplay, NoReplayIsFasterThanBoundSafe) {
+  RandomTraceOptions shape;
+  shape.launches = 12;
+  shape.tensors = 10;
+  shape.unit = 2 * kMiB;
+  shape.most_units = 6;
+  shape.second_step = 0.004;
+  shape.units_per_second = 500;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const Trace trace = RandomTrace(seed, shape);
+    const Bytes most = PeakLiveBytes(trace), least = LargestLaunchBytes(trace);
+    const Bytes memory = least + (most - least) / 3;
+    const Plan plan = PlanFor(trace, memory);
+    if (!plan.feasible) continue;
+    ReplayOptions options = Ideal(memory);
+    options.periods = 6;
+    const ReplayResult result = ReplayPlan(trace, plan, options);
+    ASSERT_TRUE(result.completed) << "seed " << seed << ": " << result.why;
+    EXPECT_GE(result.period_seconds, BoundSafe(trace, memory) * (1 - 1e-9)) << "seed " << seed;
+    EXPECT_LE(result.peak, memory) << "seed " << seed;
+  }
+}
+
+TEST(PlanReplay, WhatThePlanDoesNotBringComesByFaults) {
+  const Trace trace = Training(8);
+  const Bytes memory = PeakLiveBytes(trace) / 2;
+  Plan plan = PlanFor(trace, memory);
+  ASSERT_FALSE(plan.fetches.empty());
+  plan.fetches.clear();
+  const ReplayResult result = ReplayPlan(trace, plan, Ideal(memory));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_GT(result.fault_blocks, 0u);
+}
+
+TEST(PlanReplay, WithoutEvictionsRoomIsMadeByForce) {
+  const Trace trace = Training(8);
+  const Bytes memory = PeakLiveBytes(trace) / 2;
+  Plan plan = PlanFor(trace, memory);
+  plan.evictions.clear();
+  const ReplayResult result = ReplayPlan(trace, plan, Ideal(memory));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_GT(result.forced_evictions, 0u);
+  EXPECT_LE(result.peak, memory);
+}
+
+TEST(PlanReplay, ALaunchThatCannotFitIsNamed) {
+  const Trace trace = Training(2);
+  const Plan plan = PlanFor(trace, PeakLiveBytes(trace));
+  const ReplayResult result = ReplayPlan(trace, plan, Ideal(100 * kMiB));
+  EXPECT_FALSE(result.completed);
+  EXPECT_NE(result.why.find("launch 0"), std::string::npos) << result.why;
+}
+
+TEST(PlanReplay, APlanForAnotherTraceIsRefused) {
+  const ReplayResult result =
+      ReplayPlan(Training(2), PlanFor(Training(3), 1 << 30), Ideal(1 << 30));
+  EXPECT_FALSE(result.completed);
+}
+
+TEST(PlanReplay, ATraceWithoutLaunchesIsRefused) {
+  EXPECT_FALSE(ReplayPlan(Trace(), Plan(), Ideal(1 << 30)).completed);
+}
+
+TEST(PlanReplay, CleanDataLeavesFreeUnderReadMostly) {
+  TraceBuilder b;
+  const uint32_t first = b.Global(64), second = b.Global(64);
+  b.Run(1, {first}).Run(1, {second});
+  PlanOptions plan_options;
+  plan_options.memory = 100 * kMiB;
+  plan_options.clean_leaves_free = true;
+  const Plan plan = MakePlan(b.trace(), plan_options);
+  ASSERT_TRUE(plan.feasible);
+  ReplayOptions options = Ideal(100 * kMiB);
+  options.clean_leaves_free = true;
+  const ReplayResult result = ReplayPlan(b.trace(), plan, options);
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_EQ(result.d2h, 0u);
+  EXPECT_GT(result.h2d, 0u);
+}
+
+TEST(PlanReplay, ALaunchThatOverlapsItsTransfersIsNeverSlower) {
+  const Trace trace = Training(16);
+  const Bytes memory = PeakLiveBytes(trace) * 3 / 10;
+  const Plan plan = PlanFor(trace, memory);
+  ReplayOptions options = Ideal(memory);
+  const double strict = ReplayPlan(trace, plan, options).period_seconds;
+  options.rule = LaunchRule::kOverlapOwn;
+  EXPECT_LE(ReplayPlan(trace, plan, options).period_seconds, strict * (1 + 1e-9));
+}
+
+TEST(PlanReplay, TheTimelineAddsUpToWhatMoved) {
+  const Trace trace = Training(16);
+  const Bytes memory = PeakLiveBytes(trace) / 2;
+  ReplayOptions options = Ideal(memory);
+  options.timeline = true;
+  const ReplayResult result = ReplayPlan(trace, PlanFor(trace, memory), options);
+  Bytes moved = 0;
+  for (const TransferRun& run : result.transfers) moved += run.bytes;
+  EXPECT_EQ(moved, result.h2d + result.d2h);
+  EXPECT_FALSE(result.residency.empty());
+  for (const ResidencySample& sample : result.residency) EXPECT_LE(sample.bytes, memory);
+}
+
+TEST(PlanReplay, APublicTraceRunsAsPlanned) {
+  const Trace trace = ReadTestTrace("BERT-512.jsonl");
+  const Plan plan = PlanFor(trace, trace.device_bytes);
+  const ReplayResult result = ReplayPlan(trace, plan, Ideal(trace.device_bytes));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_NEAR(result.period_seconds, plan.period_seconds, 1e-4 * plan.period_seconds);
+  EXPECT_EQ(result.fault_blocks, 0u);
+}
+
+}  // namespace
+}  // namespace atp::policy
