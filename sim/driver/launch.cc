@@ -158,6 +158,10 @@ CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& 
   work.resident_time = driver.machine().KernelTime(context.device->index, config, result);
   driver.trace().Launched(stream, task, result, work.resident_time);
   work.waves = std::move(result.waves);
+  const uint64_t blocks = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
+  work.threads = std::min<uint64_t>(blocks, config.blocks_per_wave) * config.block[0] *
+                 config.block[1] * config.block[2];
+  work.sector_bytes = result.sector_bytes;
   driver.machine().SubmitKernel(lane, stream.id, std::move(work));
   if (context.sticky == CUDA_SUCCESS) Health(driver, context);
   return CUDA_SUCCESS;
