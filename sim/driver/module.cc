@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/driver/module.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -10,23 +11,31 @@
 namespace atp::sim {
 namespace {
 
-// Gives a module's variable its memory and first value.
+// Gives a module's variable its memory.
 CUresult PlaceVariable(Driver& driver, Lane lane, ModuleInstance& module,
                        const GlobalInfo& global) {
   Allocation* allocation = nullptr;
   const uint64_t bytes = std::max<uint64_t>(global.bytes, 1);
+  Memory& memory = driver.memory();
   const CUresult result =
-      global.is_managed ? driver.memory().AllocateManaged(lane, module.context, bytes,
-                                                          CU_MEM_ATTACH_GLOBAL, &allocation)
-                        : driver.memory().AllocateDevice(lane, module.context, bytes, &allocation);
+      global.is_managed
+          ? memory.AllocateManaged(lane, module.context, bytes, CU_MEM_ATTACH_GLOBAL, &allocation)
+          : memory.AllocateDevice(lane, module.context, bytes, &allocation);
   if (result != CUDA_SUCCESS) return result;
-  uint8_t* content = allocation->Bytes(allocation->begin);
-  std::memset(content, 0, bytes);  // small pieces of device memory are reused without clearing
-  if (!global.initial.empty())
-    std::memcpy(content, global.initial.data(), std::min<uint64_t>(bytes, global.initial.size()));
   module.variables[global.name] = allocation;
   module.code->BindGlobal(global.name, allocation->begin);
   return CUDA_SUCCESS;
+}
+
+// Writes the first values, once every variable has its address: some hold addresses of others.
+void FillVariables(const ModuleInstance& module) {
+  for (const auto& [name, allocation] : module.variables) {
+    uint8_t* content = allocation->Bytes(allocation->begin);
+    std::memset(content, 0,
+                allocation->bytes);  // small pieces of device memory are reused uncleared
+    const std::vector<uint8_t> initial = module.code->InitialImage(name);
+    std::copy_n(initial.begin(), std::min<uint64_t>(initial.size(), allocation->bytes), content);
+  }
 }
 
 }  // namespace
@@ -51,6 +60,7 @@ CUresult LoadModule(Driver& driver, Lane lane, Context& context, std::string ptx
     *error = "no device memory for variable " + global.name;
     return result;
   }
+  FillVariables(*loaded);
   *module = loaded;
   return CUDA_SUCCESS;
 }

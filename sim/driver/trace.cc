@@ -195,14 +195,16 @@ void Trace::Copied(const Stream& stream, const CopyTask& task, CopyKind kind) {
   std::string touches = ProgramRange(task.source, source, "r");
   const std::string written = ProgramRange(task.destination, target, plain ? "o" : "w");
   if (!touches.empty() && !written.empty()) touches += ",";
-  Line(name, name, static_cast<double>(task.bytes()) / rate * 1e6, stream, touches + written);
+  Line(name, Hex(std::hash<std::string>{}(name)), static_cast<double>(task.bytes()) / rate * 1e6,
+       stream, touches + written);
 }
 
 void Trace::Set(const Stream& stream, const SetTask& task) {
   if (!file_) return;
   const uint64_t row = task.width * task.element_bytes;
   const bool plain = task.height == 1 || task.pitch == row;
-  Line("memset", "memset", static_cast<double>(row * task.height) / device_ * 1e6, stream,
+  Line("memset", Hex(std::hash<std::string>{}("memset")),
+       static_cast<double>(row * task.height) / device_ * 1e6, stream,
        ProgramRange(task.destination, (task.height - 1) * task.pitch + row, plain ? "o" : "w"));
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/driver/driver_test_support.h"
 
-#include <unistd.h>
-
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -26,7 +25,9 @@ std::string ReadText(const std::string& path) {
 }
 
 std::string TemporaryFile(const std::string& name) {
-  return testing::TempDir() + "atp-sim-" + std::to_string(getpid()) + "-" + name;
+  // The same in a process that RunWith starts: no process id.
+  return std::string(ATP_TEST_FOLDER "/") +
+         testing::UnitTest::GetInstance()->current_test_info()->name() + "." + name;
 }
 
 namespace {
@@ -34,6 +35,14 @@ namespace {
 [[noreturn]] void RunAndExit(const Environment& environment, const std::function<void()>& body) {
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   body();
+  // The usual printer is silent in this process.
+  const testing::TestResult& result =
+      *testing::UnitTest::GetInstance()->current_test_info()->result();
+  for (int i = 0; i < result.total_part_count(); ++i) {
+    const testing::TestPartResult& part = result.GetTestPartResult(i);
+    if (part.failed())
+      std::fprintf(stderr, "%s:%d: %s\n", part.file_name(), part.line_number(), part.message());
+  }
   std::exit(testing::Test::HasFailure() ? 1 : 0);
 }
 

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cudaTypedefs.h>
+#include <dlfcn.h>
+
+#include <cstring>
+#include <regex>
+#include <set>
+
+#include "tests/sim/driver/driver_test_support.h"
+
+namespace atp::sim {
+namespace {
+
+struct Row {
+  std::string function, suffix;
+  int version;
+};
+
+// Every (function, version, suffix) that the toolkit's header names.
+std::vector<Row> HeaderRows() {
+  const std::string text = ReadText(ATP_TEST_CUDA_INCLUDE "/cudaTypedefs.h");
+  const std::regex pattern(R"(PFN_(cu\w+?)_v(\d+)(_pt[sd][sz])?\)\()");
+  std::vector<Row> rows;
+  for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it)
+    rows.push_back({(*it)[1], (*it)[3], std::stoi((*it)[2])});
+  return rows;
+}
+
+void* Driver() {
+  static void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return driver;
+}
+
+void* Look(const char* name, int version, cuuint64_t flags,
+           CUdriverProcAddressQueryResult* status = nullptr) {
+  void* address = nullptr;
+  cuGetProcAddress(name, &address, version, flags, status);
+  return address;
+}
+
+TEST(Symbols, EveryFunctionOfTheHeaderResolvesAtItsVersion) {
+  const std::vector<Row> rows = HeaderRows();
+  ASSERT_GT(rows.size(), 600u);
+  for (const Row& row : rows) {
+    const cuuint64_t flags = row.suffix.empty() ? CU_GET_PROC_ADDRESS_DEFAULT
+                                                : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    CUdriverProcAddressQueryResult status;
+    const void* address = Look(row.function.c_str(), row.version, flags, &status);
+    EXPECT_NE(address, nullptr) << row.function << " " << row.version;
+    EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
+    Dl_info info;
+    ASSERT_NE(dladdr(address, &info), 0);
+    const std::string symbol = info.dli_sname;
+    EXPECT_EQ(symbol.compare(0, row.function.size(), row.function), 0) << symbol;
+    const bool is_twin = symbol.find("_pt") != std::string::npos;
+    EXPECT_EQ(is_twin, !row.suffix.empty()) << symbol;
+  }
+}
+
+TEST(Symbols, NewerVersionsOfAFunctionAreOtherSymbols) {
+  std::set<const void*> seen;
+  for (const int version : {10010, 11030, 12030})
+    seen.insert(Look("cuStreamGetCaptureInfo", version, 0));
+  EXPECT_EQ(seen.size(), 3u);
+  EXPECT_EQ(Look("cuDeviceGetUuid", 9020, 0), dlsym(Driver(), "cuDeviceGetUuid"));
+  EXPECT_EQ(Look("cuDeviceGetUuid", 11040, 0), dlsym(Driver(), "cuDeviceGetUuid_v2"));
+  EXPECT_EQ(Look("cuMemAlloc", 3020, 0), dlsym(Driver(), "cuMemAlloc_v2"));
+  EXPECT_EQ(Look("cuMemAlloc", 13000, 0), dlsym(Driver(), "cuMemAlloc_v2"));
+  EXPECT_EQ(Look("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM),
+            dlsym(Driver(), "cuLaunchKernel_ptsz"));
+  EXPECT_EQ(Look("cuLaunchKernel", 7000, CU_GET_PROC_ADDRESS_LEGACY_STREAM),
+            dlsym(Driver(), "cuLaunchKernel"));
+}
+
+TEST(Symbols, StatusTellsUnknownNamesFromOldVersions) {
+  void* address = &address;
+  CUdriverProcAddressQueryResult status;
+  EXPECT_RESULT(CUDA_ERROR_NOT_FOUND,
+                cuGetProcAddress("cuNoSuchFunction", &address, 13000, 0, &status));
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(address, nullptr);
+  address = &address;
+  EXPECT_CUDA(cuGetProcAddress("cuMemPrefetchBatchAsync", &address, 12000, 0, &status));
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  EXPECT_EQ(address, nullptr);
+  EXPECT_RESULT(CUDA_ERROR_NOT_FOUND, cuGetProcAddress("", &address, 0, 0, nullptr));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress("cuInit", &address, 13000, 64, nullptr));
+}
+
+TEST(Symbols, TheLookUpFunctionFindsItself) {
+  EXPECT_EQ(Look("cuGetProcAddress", 12000, 0), dlsym(Driver(), "cuGetProcAddress_v2"));
+  EXPECT_EQ(Look("cuGetProcAddress", 11030, 0), dlsym(Driver(), "cuGetProcAddress"));
+}
+
+TEST(Symbols, PrivateTablesAreNotSupported) {
+  const void* table = &table;
+  const CUuuid id{};
+  EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuGetExportTable(&table, &id));
+  EXPECT_EQ(table, nullptr);
+}
+
+TEST(Symbols, WhatIsNotWrittenSaysSo) {
+  CUtexObject texture = 0;
+  EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&texture, nullptr, nullptr, nullptr));
+}
+
+TEST(Symbols, AnOlderDriverHidesWhatCameLater) {
+  RunWith({{"ATP_SIM_DRIVER", "12040"}}, [] {
+    int version = 0;
+    EXPECT_CUDA(cuDriverGetVersion(&version));
+    EXPECT_EQ(version, 12040);
+    CUdriverProcAddressQueryResult status;
+    EXPECT_EQ(Look("cuMemDiscardBatchAsync", 13000, 0, &status), nullptr);
+    EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    EXPECT_EQ(Look("cuEventElapsedTime", 13000, 0), dlsym(Driver(), "cuEventElapsedTime"));
+    EXPECT_CUDA(cuInit(0));
+    EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED,
+                  cuMemDiscardBatchAsync(nullptr, nullptr, 0, 0, nullptr));
+  });
+}
+
+}  // namespace
+}  // namespace atp::sim
