@@ -12,6 +12,17 @@ std::vector<double> WindowSeconds(const Trace& trace) {
   return seconds;
 }
 
+// Only where something must move can a move be late: slack is asked for nowhere else.
+std::vector<int64_t> Overflows(const Lifetimes& life, const GreedyOptions& options) {
+  std::vector<int64_t> overflows;
+  overflows.reserve(life.live.size());
+  for (Bytes live : life.live) {
+    const int64_t over = static_cast<int64_t>(live) - options.memory;
+    overflows.push_back(over > 0 ? over + options.slack : over);
+  }
+  return overflows;
+}
+
 int64_t RoundUp(int64_t bytes, int64_t granule) { return (bytes + granule - 1) / granule * granule; }
 int64_t RoundDown(int64_t bytes, int64_t granule) { return bytes / granule * granule; }
 
@@ -23,18 +34,12 @@ Greedy::Greedy(const Trace& trace, const Lifetimes& life, const LinkRates& rates
       options_(options),
       n_(static_cast<int64_t>(trace.launches.size())),
       budget_(rates, WindowSeconds(trace)),
-      occupied_steps_(trace.launches.size() + 1),
+      overflow_(Overflows(life, options)),
       amounts_(life.intervals.size()),
       copied_tree_({}),
       free_tree_({}) {
   for (size_t i = 0; i < amounts_.size(); ++i) {
     amounts_[i].copies = !options.clean_leaves_free || life.written[life.intervals[i].tensor];
-  }
-  int64_t before = 0;
-  for (int64_t k = 0; k < n_; ++k) {
-    const int64_t live = static_cast<int64_t>(life.live[static_cast<size_t>(k)]);
-    occupied_steps_.Add(static_cast<size_t>(k), live - before);
-    before = live;
   }
   AddViews(copied_, true);
   AddViews(free_, false);
@@ -70,25 +75,14 @@ LatestUse Greedy::MakeTree(const Side& side) {
   return LatestUse(next_uses);
 }
 
-// What still has to be away at launch k. Only where something must move can a move be late.
-int64_t Greedy::Overflow(int64_t k) const {
-  const int64_t live = static_cast<int64_t>(life_.live[static_cast<size_t>(k)]);
-  if (live <= options_.memory) return 0;
-  return occupied_steps_.Prefix(static_cast<size_t>(k) + 1) - options_.memory + options_.slack;
-}
-
 // Adds bytes to the launches [first_launch, next_use), folded into the period.
 void Greedy::Occupy(int64_t first_launch, int64_t next_use, int64_t bytes) {
   if (first_launch >= next_use) return;
   int64_t first = first_launch % n_, last = first + (next_use - first_launch) - 1;
   if (first < 0) first += n_, last += n_;
-  auto add = [&](int64_t a, int64_t b) {
-    occupied_steps_.Add(static_cast<size_t>(a), bytes);
-    occupied_steps_.Add(static_cast<size_t>(b) + 1, -bytes);
-  };
-  if (last < n_) return add(first, last);
-  add(first, n_ - 1);
-  add(0, last - n_);
+  if (last < n_) return overflow_.Add(first, last, bytes);
+  overflow_.Add(first, n_ - 1, bytes);
+  overflow_.Add(0, last - n_, bytes);
 }
 
 void Greedy::ApplyShare(const LinkBudget::Share& share, Direction direction, int64_t next_use,
@@ -108,13 +102,16 @@ int64_t Greedy::Size(const View& view, int64_t need) const {
   return std::min(RoundUp(need, options_.granule), Remaining(view));
 }
 
-int64_t Greedy::PauseWindow(const View& view, int64_t k) const {
-  return options_.pause_late ? 2 * view.next_use - 1 : 2 * k + 1;
+// The first window in which the victim's bytes may return.
+int64_t Greedy::ReturnFrom(const View& view, int64_t k, Way way) const {
+  if (way == Way::kFreeBrief || way == Way::kPauseBrief) return 2 * k + 1;
+  const int64_t last = overflow_.LastAbove(k + 1, std::min(view.next_use, n_) - 1);
+  return 2 * std::max(k, last) + 1;
 }
 
-// The victim for launch k: needed again latest among those that had link time to leave; with
-// may_pause, the cheapest in pauses, where the one needed latest stands for all that could not leave.
-bool Greedy::Best(int64_t k, bool may_pause, View& view) const {
+// The victim for launch k: needed again latest among those that had link time to leave; with pauses,
+// the cheapest in pauses, where the one needed latest stands for all that could not leave.
+bool Greedy::Best(int64_t k, Way way, View& view) const {
   const int64_t early =
       budget_.LastStart(Direction::kOut, 2 * k - 2 * n_ + 1, 2 * k - 1, options_.granule);
   // Windows [2p+1, 2k-1] hold a granule while 2p+1 <= early.
@@ -122,46 +119,49 @@ bool Greedy::Best(int64_t k, bool may_pause, View& view) const {
   const size_t leaves = copied_.upto[static_cast<size_t>(std::clamp(last_use + 1, -n_, k) + n_)];
   const size_t any = copied_.upto[static_cast<size_t>(k + n_)];
   const size_t clean = free_.upto[static_cast<size_t>(k + n_)];
-  double least = -1;
+  const int64_t need = Overflow(k);
+  const bool pauses = way == Way::kPause || way == Way::kPauseBrief;
+  double least = 0;
+  bool found_one = false;
   auto consider = [&](const Side& side, size_t found, bool copies) {
     if (found >= side.views.size() || side.views[found].next_use <= k) return;
     const View& candidate = side.views[found];
-    const int64_t in = budget_.Free(Direction::kIn, 2 * k + 1, 2 * candidate.next_use - 1);
-    const int64_t size = Size(candidate, Overflow(k));
-    const int64_t enough = std::min(size, options_.granule);
-    if (!may_pause && in < enough) return;
+    const int64_t size = Size(candidate, need), enough = std::min(size, options_.granule);
+    const int64_t in = budget_.Free(Direction::kIn, ReturnFrom(candidate, k, way),
+                                    2 * candidate.next_use - 1);
     int64_t out = size;
     if (copies) out = budget_.Free(Direction::kOut, 2 * candidate.last_use + 1, 2 * k - 1);
-    if (!may_pause && out < enough) return;
-    double cost;
-    if (may_pause) {
+    double cost = -static_cast<double>(candidate.next_use);
+    if (pauses) {
       cost = static_cast<double>(std::max<int64_t>(size - in, 0)) / budget_.Rate(Direction::kIn) +
              static_cast<double>(std::max<int64_t>(size - out, 0)) / budget_.Rate(Direction::kOut);
       cost /= static_cast<double>(size);
-    } else {
-      cost = 1.0 / static_cast<double>(candidate.next_use + n_ + 1);
+    } else if (in < enough || out < enough) {
+      return;
     }
-    if (least >= 0 && cost >= least) return;
+    if (found_one && cost >= least) return;
+    found_one = true;
     least = cost;
     view = candidate;
   };
   consider(free_, free_tree_.Find(clean), false);
   consider(copied_, copied_tree_.Find(leaves), true);
-  if (may_pause) consider(copied_, copied_tree_.Find(any), true);
-  return least >= 0;
+  if (pauses) consider(copied_, copied_tree_.Find(any), true);
+  return found_one;
 }
 
-void Greedy::Pause(const View& view, int64_t k, int64_t bytes) {
+void Greedy::Pause(const View& view, int64_t k, int64_t return_from, int64_t bytes) {
   if (amounts_[view.interval].copies) {
     const int64_t out = budget_.Free(Direction::kOut, 2 * view.last_use + 1, 2 * k - 1);
     if (out < bytes) budget_.LengthenFor(2 * k - 1, Direction::kOut, bytes - out);
   }
-  const int64_t in = budget_.Free(Direction::kIn, 2 * k + 1, 2 * view.next_use - 1);
-  if (in < bytes) budget_.LengthenFor(PauseWindow(view, k), Direction::kIn, bytes - in);
+  const int64_t last = 2 * view.next_use - 1;
+  const int64_t in = budget_.Free(Direction::kIn, return_from, last);
+  if (in < bytes) budget_.LengthenFor(last, Direction::kIn, bytes - in);
 }
 
 // Sends `bytes` of the interval away over launch k; the link has room for them.
-void Greedy::Move(const View& view, int64_t k, int64_t bytes) {
+void Greedy::Move(const View& view, int64_t k, int64_t return_from, int64_t bytes) {
   Amounts& amounts = amounts_[view.interval];
   const int64_t shift = 2 * (life_.intervals[view.interval].last_use - view.last_use);
   auto record = [&](const Shares& shares, Direction direction, Shares& list) {
@@ -177,7 +177,7 @@ void Greedy::Move(const View& view, int64_t k, int64_t bytes) {
   } else {
     Occupy(view.last_use + 1, view.next_use, -bytes);
   }
-  record(budget_.TakeLatest(Direction::kIn, 2 * k + 1, 2 * view.next_use - 1, bytes),
+  record(budget_.TakeLatest(Direction::kIn, return_from, 2 * view.next_use - 1, bytes),
          Direction::kIn, amounts.in);
   amounts.bytes += bytes;
   if (Remaining(view) > 0) return;
@@ -187,22 +187,23 @@ void Greedy::Move(const View& view, int64_t k, int64_t bytes) {
 }
 
 // One step for launch k; false when nothing more can be done in this way.
-bool Greedy::Relieve(int64_t k, bool may_pause) {
+bool Greedy::Relieve(int64_t k, Way way) {
   const int64_t need = Overflow(k);
   View view;
-  if (need <= 0 || !Best(k, may_pause, view)) return false;
+  if (need <= 0 || !Best(k, way, view)) return false;
+  const int64_t return_from = ReturnFrom(view, k, way);
   int64_t bytes = Size(view, need);
-  if (may_pause) {
-    Pause(view, k, bytes);
+  if (way == Way::kPause || way == Way::kPauseBrief) {
+    Pause(view, k, return_from, bytes);
   } else {
-    int64_t room = budget_.Free(Direction::kIn, 2 * k + 1, 2 * view.next_use - 1);
+    int64_t room = budget_.Free(Direction::kIn, return_from, 2 * view.next_use - 1);
     if (amounts_[view.interval].copies) {
       room = std::min(room, budget_.Free(Direction::kOut, 2 * view.last_use + 1, 2 * k - 1));
     }
     if (room < bytes) bytes = RoundDown(room, options_.granule);
     if (bytes <= 0) return false;
   }
-  Move(view, k, bytes);
+  Move(view, k, return_from, bytes);
   return true;
 }
 
@@ -224,7 +225,7 @@ int64_t Greedy::StretchOne(const View& view, int64_t k, int64_t need, bool may_p
   if (!may_pause) bytes = std::min(bytes, room);
   if (bytes <= 0) return 0;
   if (room < bytes) {
-    budget_.LengthenFor(out ? 2 * k - 1 : PauseWindow(view, k), direction, bytes - room);
+    budget_.LengthenFor(out ? 2 * k - 1 : to, direction, bytes - room);
   }
   int64_t left = bytes;
   for (auto& share : shares) {
@@ -270,11 +271,14 @@ void Greedy::Stretch(int64_t k) {
 }
 
 void Greedy::Run() {
+  using Brief = GreedyOptions::Brief;
   for (int64_t k = 0; k < n_; ++k) {
-    while (Relieve(k, false)) {
+    while (Relieve(k, Way::kFree)) {
     }
-    if (Overflow(k) <= 0) continue;
-    while (Relieve(k, true)) {
+    while (options_.brief != Brief::kNever && Relieve(k, Way::kFreeBrief)) {
+    }
+    const Way pause = options_.brief == Brief::kAlways ? Way::kPauseBrief : Way::kPause;
+    while (Relieve(k, pause)) {
     }
     if (Overflow(k) > options_.slack) Stretch(k);
   }

@@ -5,8 +5,9 @@
 // Method (G10's interval view, MICRO'23; Belady's furthest next use; parts of tensors as vTensor's):
 // launches in time order; at an overflow the victim is what is needed again latest among what can
 // still leave before the launch; it leaves in the earliest free link time and returns in the latest;
-// room counts for the whole of every window in which a byte moves. Link time that is missing becomes
-// a pause before the launch (leaving) or before the next use (returning). When everything that
+// room counts for the whole of every window in which a byte moves, and no byte returns before the
+// last launch that still overflows. Link time that is missing becomes a pause before the launch
+// (leaving) or before the next use (returning). When everything that
 // waits over a launch is already a victim but not away at that launch, its stay is stretched.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include "policy/latest_use.h"
 #include "policy/lifetimes.h"
 #include "policy/link_budget.h"
+#include "policy/overflow_row.h"
 #include "policy/trace.h"
 
 namespace atp::policy {
@@ -25,7 +27,11 @@ struct GreedyOptions {
   int64_t slack = 0;       // kept free in addition where that is possible, for rounding to granules
   int64_t granule = 1;
   bool clean_leaves_free = false;
-  bool pause_late = true;  // pauses for returning data before their next use, else after the launch
+  // Brief absences: a victim may return before the next launch that still overflows, and leave the
+  // room there to others. They spare pauses where little is away for long, or where memory is very
+  // tight, and waste the link elsewhere.
+  enum class Brief { kNever, kWithoutPause, kAlways };
+  Brief brief = Brief::kNever;
 };
 
 class Greedy {
@@ -60,15 +66,16 @@ class Greedy {
 
   static LatestUse MakeTree(const Side& side);
   void AddViews(Side& side, bool copies);
-  int64_t Overflow(int64_t k) const;
+  int64_t Overflow(int64_t k) const { return overflow_[k]; }
   void Occupy(int64_t first_launch, int64_t next_use, int64_t bytes);
   void ApplyShare(const LinkBudget::Share& share, Direction direction, int64_t next_use, int sign);
-  bool Relieve(int64_t k, bool may_pause);
-  bool Best(int64_t k, bool may_pause, View& view) const;
+  enum class Way { kFree, kFreeBrief, kPause, kPauseBrief };
+  bool Relieve(int64_t k, Way way);
+  bool Best(int64_t k, Way way, View& view) const;
+  int64_t ReturnFrom(const View& view, int64_t k, Way way) const;
   int64_t Size(const View& view, int64_t need) const;
-  void Move(const View& view, int64_t k, int64_t bytes);
-  void Pause(const View& view, int64_t k, int64_t bytes);
-  int64_t PauseWindow(const View& view, int64_t k) const;
+  void Move(const View& view, int64_t k, int64_t return_from, int64_t bytes);
+  void Pause(const View& view, int64_t k, int64_t return_from, int64_t bytes);
   void Stretch(int64_t k);
   int64_t StretchOne(const View& view, int64_t k, int64_t need, bool may_pause, Direction direction);
   int64_t Remaining(const View& view) const;
@@ -77,7 +84,7 @@ class Greedy {
   GreedyOptions options_;
   int64_t n_;
   LinkBudget budget_;
-  Fenwick occupied_steps_;
+  OverflowRow overflow_;  // per launch, with the slack where something must move at all
   std::vector<Amounts> amounts_;
   Side copied_, free_;
   LatestUse copied_tree_, free_tree_;

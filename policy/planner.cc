@@ -20,8 +20,27 @@ constexpr double kNothing = 1e-4;  // share of the period that is not worth anot
 // One way of planning; the best of several is kept.
 struct Variant {
   int slack_granules;
-  bool pause_late;
+  GreedyOptions::Brief brief;
+  double worth = kNothing;  // tried while the best plan exceeds the bound by more than this share
+  bool fallback = false;    // tried only when nothing else worked
 };
+
+// Rounding costs up to two granules of room; small devices are also planned without them.
+std::vector<Variant> Variants(int64_t granules) {
+  using Brief = GreedyOptions::Brief;
+  constexpr int64_t kFewGranules = 512;
+  std::vector<Variant> variants = {{2, Brief::kWithoutPause}, {2, Brief::kNever},
+                                   {2, Brief::kAlways, 0.01}};
+  if (granules <= kFewGranules) {
+    variants.push_back({0, Brief::kWithoutPause});
+    variants.push_back({0, Brief::kNever});
+    variants.push_back({0, Brief::kAlways});
+    variants.push_back({1, Brief::kNever});
+  }
+  variants.push_back({8, Brief::kAlways, 0, true});
+  variants.push_back({32, Brief::kAlways, 0, true});
+  return variants;
+}
 
 // The link as the movers see it: every granule also costs driver time, one after the other.
 LinkRates WithDriverTime(LinkRates rates, const PlanOptions& options) {
@@ -30,6 +49,11 @@ LinkRates WithDriverTime(LinkRates rates, const PlanOptions& options) {
     if (*rate > 0) *rate = 1 / (1 / *rate + per_byte);
   }
   return rates;
+}
+
+double Bound(const Trace& trace, int64_t memory, const PlanOptions& options) {
+  const Bytes room = static_cast<Bytes>(memory);
+  return options.clean_leaves_free ? BoundSafe(trace, room) : BoundClosed(trace, room);
 }
 
 Plan Infeasible(const Trace& trace, std::string why) {
@@ -184,15 +208,19 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   LinkRates rates = WithDriverTime(trace.link, options);
   if (!(rates.h2d > 0 && rates.d2h > 0)) rates.h2d = rates.d2h = 1;  // nothing moves
   Plan best = Infeasible(trace, "no schedule closes on itself within the memory");
-  double good_enough = -1;  // seconds; another variant could gain next to nothing
-  const Variant variants[] = {{2, true}, {0, true}, {2, false}, {8, true}};
-  for (const Variant& variant : variants) {
+  double bound = -1;
+  for (const Variant& variant : Variants(memory / static_cast<int64_t>(options.granule))) {
+    if (best.feasible) {
+      if (variant.fallback || best.stall_seconds <= kNothing * best.compute_seconds) break;
+      if (bound < 0) bound = Bound(trace, memory, options);
+      if (best.period_seconds <= (1 + variant.worth) * bound) break;
+    }
     GreedyOptions greedy_options;
     greedy_options.memory = memory;
     greedy_options.granule = static_cast<int64_t>(options.granule);
     greedy_options.slack = variant.slack_granules * greedy_options.granule;
     greedy_options.clean_leaves_free = options.clean_leaves_free;
-    greedy_options.pause_late = variant.pause_late;
+    greedy_options.brief = variant.brief;
     Greedy greedy(trace, life, rates, greedy_options);
     greedy.Run();
     Timetable table(trace, life, greedy, {memory, options.granule, options.largest_move});
@@ -200,14 +228,6 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
     if (!best.feasible || table.period() < best.period_seconds) {
       best = ToPlan(trace, life, greedy, table);
     }
-    if (!best.feasible) continue;
-    if (best.stall_seconds <= kNothing * best.compute_seconds) break;
-    if (good_enough < 0) {
-      const Bytes room = static_cast<Bytes>(memory);
-      good_enough = (1 + kNothing) * (options.clean_leaves_free ? BoundSafe(trace, room)
-                                                                 : BoundClosed(trace, room));
-    }
-    if (best.period_seconds <= good_enough) break;
   }
   return best;
 }

@@ -71,27 +71,27 @@ void Timetable::RunOut() {
     }
   }
   std::vector<LinkJob> jobs;
-  std::vector<std::pair<uint32_t, Bytes>> origin;  // interval and offset of each job
+  std::vector<Piece> origin;  // of each job
   out_.clear();
   for (uint32_t i = 0; i < greedy_.amounts().size(); ++i) {
     const auto& amounts = greedy_.amounts()[i];
     if (amounts.bytes == 0) continue;
     const double release = end_[life_.intervals[i].last_use];
     if (!amounts.copies) {
-      out_.push_back({i, 0, static_cast<Bytes>(amounts.bytes), release, release});
+      out_.push_back({i, 0, static_cast<Bytes>(amounts.bytes), release, release, 0});
       continue;
     }
     const Bytes total = static_cast<Bytes>(amounts.bytes);
     for (const Part& part : WholeGranules(amounts.out, total, options_.granule, true)) {
       jobs.push_back({release, part.window, static_cast<uint32_t>(origin.size()), part.bytes});
-      origin.push_back({i, part.offset});
+      origin.push_back({i, part.offset, part.bytes, 0, 0, part.window});
     }
   }
   LinkQueueOptions queue{options_.granule, options_.largest_move, false,
                          static_cast<int64_t>(2 * n_)};
   for (const LinkPiece& p : RunLinkQueue(jobs, profile, cuts_, queue)) {
-    out_.push_back(
-        {origin[p.id].first, origin[p.id].second + p.offset, p.bytes, p.start, p.end});
+    const Piece& job = origin[p.id];
+    out_.push_back({job.interval, job.offset + p.offset, p.bytes, p.start, p.end, job.window});
   }
 }
 
@@ -126,7 +126,7 @@ void Timetable::RunIn() {
     }
   }
   std::vector<LinkJob> jobs;
-  std::vector<std::pair<uint32_t, Bytes>> origin;
+  std::vector<Piece> origin;
   for (uint32_t i = 0; i < greedy_.amounts().size(); ++i) {
     const auto& amounts = greedy_.amounts()[i];
     const size_t next = life_.intervals[i].next_use;
@@ -135,7 +135,7 @@ void Timetable::RunIn() {
     for (const Part& part : WholeGranules(amounts.in, total, options_.granule, false)) {
       jobs.push_back({period_ - start_[next % n_], shift - part.window,
                       static_cast<uint32_t>(origin.size()), part.bytes});
-      origin.push_back({i, part.offset});
+      origin.push_back({i, part.offset, part.bytes, 0, 0, part.window});
     }
   }
   std::vector<double> cuts;
@@ -144,10 +144,10 @@ void Timetable::RunIn() {
                          static_cast<int64_t>(2 * n_)};
   in_.clear();
   for (const LinkPiece& p : RunLinkQueue(jobs, profile, cuts, queue)) {
-    const auto& [interval, offset] = origin[p.id];
-    const double base = life_.intervals[interval].next_use >= n_ ? 2 * period_ : period_;
-    const Bytes begin = offset + jobs[p.id].bytes - p.offset - p.bytes;
-    in_.push_back({interval, begin, p.bytes, base - p.end, base - p.start});
+    const Piece& job = origin[p.id];
+    const double base = life_.intervals[job.interval].next_use >= n_ ? 2 * period_ : period_;
+    const Bytes begin = job.offset + job.bytes - p.offset - p.bytes;
+    in_.push_back({job.interval, begin, p.bytes, base - p.end, base - p.start, job.window});
   }
   std::reverse(in_.begin(), in_.end());
 }
@@ -167,6 +167,19 @@ size_t Timetable::PauseAfter(double time) const {
 
 void Timetable::Lengthen(size_t pause, double seconds) {
   added_[pause] = std::max(added_[pause], seconds);
+}
+
+// Per launch, the bytes that began to return before it though they were meant to after it.
+std::vector<Bytes> Timetable::ReturnedEarly() const {
+  std::vector<Bytes> early(n_, 0);
+  for (const Piece& p : in_) {
+    const double laps = std::floor(p.start / period_), within = p.start - laps * period_;
+    size_t k = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), within + kTick) -
+                                   start_.begin());
+    const int64_t base = static_cast<int64_t>(laps) * static_cast<int64_t>(2 * n_);
+    for (; base + static_cast<int64_t>(2 * k) < p.window; ++k) early[k % n_] += p.bytes;
+  }
+  return early;
 }
 
 // Memory at each launch and at the start of each fetch. Room counts from there to the end of the
@@ -190,12 +203,22 @@ bool Timetable::RepairRoom() {
   for (const Piece& p : in_) add(p.start, -static_cast<int64_t>(p.bytes));
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.time < b.time; });
+  const std::vector<Bytes> early = ReturnedEarly();
   bool fits = true;
   auto check = [&](Bytes live, size_t pause) {
     const int64_t over = static_cast<int64_t>(live) - away - options_.memory;
     if (over <= 0) return;
     fits = false;
     Lengthen(pause, static_cast<double>(over) / greedy_.budget().Rate(Direction::kOut));
+  };
+  auto check_start = [&](size_t k) {
+    const int64_t over = static_cast<int64_t>(life_.live[k]) - away - options_.memory;
+    const int64_t returned = std::min(over, static_cast<int64_t>(early[k]));
+    if (returned > 0) {
+      fits = false;
+      Lengthen(k, static_cast<double>(returned) / greedy_.budget().Rate(Direction::kIn));
+    }
+    if (over > returned) check(life_.live[k], k == 0 ? n_ - 1 : k - 1);
   };
   size_t next = 0;
   auto play = [&](double until, Bytes live, size_t pause) {
@@ -206,7 +229,7 @@ bool Timetable::RepairRoom() {
   };
   play(0, 0, n_ - 1);  // what has left by time 0
   for (size_t k = 0; k < n_; ++k) {
-    check(life_.live[k], k == 0 ? n_ - 1 : k - 1);
+    check_start(k);
     play(end_[k], life_.live[k], k);
     play(k + 1 < n_ ? start_[k + 1] : period_ + 1, life_.live_after[k], k);
   }

@@ -28,6 +28,7 @@ class Timetable {
     uint32_t interval;
     Bytes offset, bytes;
     double start, end;
+    int64_t window = 0;  // of the link in which it was meant to end (leaving) or start (returning)
   };
 
   // `greedy` has run; its pauses may grow.
@@ -48,6 +49,7 @@ class Timetable {
   void RunOut();
   void RunIn();
   bool RepairRoom();
+  std::vector<Bytes> ReturnedEarly() const;
   bool RepairOrder();
   bool RepairOverlap(const std::vector<Piece>& pieces);
   size_t PauseAfter(double time) const;

@@ -197,8 +197,8 @@ class Validator {
     }
   }
 
-  // With a duplex pair: in the time from one launch to the next, bytes as if spread evenly over each
-  // move, the two directions stay in the region that the two corners span, up to two moves at the rim.
+  // With a duplex pair: in every row of launches, bytes as if spread evenly over each move, the two
+  // directions stay in the region that the two corners span, up to two moves at the rim.
   void CheckCoupling() {
     const LinkRates& link = trace_.link;
     if (!(link.duplex_h2d > 0 && link.duplex_d2h > 0) || schedule_.launches.empty()) return;
@@ -222,11 +222,15 @@ class Validator {
       }
     }
     const double rim = 2 * static_cast<double>(largest) * (1 / both_in + 1 / both_out);
-    for (uint32_t k = 0; k < n; ++k) {
+    double first = 0, second = 0;  // worst excess of a row that ends at the launch
+    for (uint32_t i = 0; i < 2 * n; ++i) {
+      const uint32_t k = i % static_cast<uint32_t>(n);
       const double to = k + 1 < n ? schedule_.launches[k + 1].start : period_;
-      const double span = to - schedule_.launches[k].start + rim;
-      if (in[k] / link.h2d + out[k] * b1 > span || out[k] / link.d2h + in[k] * b2 > span) {
-        Problem("both directions together carry too much during " + LaunchName(k));
+      const double span = to - schedule_.launches[k].start;
+      first = std::max(first, 0.0) + in[k] / link.h2d + out[k] * b1 - span;
+      second = std::max(second, 0.0) + out[k] / link.d2h + in[k] * b2 - span;
+      if (std::max(first, second) > rim) {
+        return Problem("both directions together carry too much before the end of " + LaunchName(k));
       }
     }
   }

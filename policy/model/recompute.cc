@@ -163,7 +163,9 @@ RecomputePlan BestRecompute(const Trace& trace, const PlanOptions& options) {
       low = a;
     if (high - low <= std::max<size_t>(2, useful.size() / 64)) break;
   }
-  if (high > 0) attempt((low + high) / 2);
+  for (size_t count : {low, (low + high) / 2, high}) {
+    if (count > 0) attempt(count);
+  }
   return best;
 }
 
