@@ -7,7 +7,7 @@ endif()
 if(TARGET atpshim)
   install(TARGETS atpshim LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
-foreach(library atp_sim_cuda atp_sim_cudart atp_sim_nvml)
+foreach(library atp_sim_driver atp_sim_cudart atp_sim_nvml)
   if(TARGET ${library})
     install(TARGETS ${library} LIBRARY DESTINATION ${ATP_SIM_DESTINATION})
   endif()
@@ -20,7 +20,7 @@ add_custom_target(uninstall
 
 # What scripts/demo.sh runs, without tests and benchmarks.
 add_custom_target(demo_programs)
-foreach(target atp atpshim atp_sim_cuda atp_sim_cudart train_transformer)
+foreach(target atp atpshim atp_sim_driver atp_sim_cudart train_transformer)
   if(TARGET ${target})
     add_dependencies(demo_programs ${target})
   endif()
