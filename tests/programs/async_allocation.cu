@@ -5,21 +5,23 @@
 
 using namespace program;  // NOLINT
 
-constexpr int kCount = 100000, kRounds = 8;
+constexpr int kRounds = 8;
 
-__global__ void Fill(unsigned* out, unsigned seed) {
+__global__ void Fill(unsigned* out, unsigned seed, unsigned count) {
   COUNT_LAUNCH();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < kCount) out[i] = i * 2654435761u ^ seed;
+  if (i < count) out[i] = i * 2654435761u ^ seed;
 }
 
-__global__ void Accumulate(unsigned* sum, const unsigned* in) {
+__global__ void Accumulate(unsigned* sum, const unsigned* in, unsigned count) {
   COUNT_LAUNCH();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < kCount) sum[i] += in[i];
+  if (i < count) sum[i] += in[i];
 }
 
-int main() {
+int main(int argc, char** argv) {
+  const unsigned count = Scale(argc, argv) * 100000u;
+  Footprint() = 2 * count * sizeof(unsigned);
   cudaStream_t stream;
   CUDA_OK(cudaStreamCreate(&stream));
   cudaMemPool_t pool;
@@ -27,21 +29,21 @@ int main() {
   uint64_t keep = UINT64_MAX;
   CUDA_OK(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
   unsigned* sum;
-  CUDA_OK(cudaMallocAsync(&sum, kCount * sizeof(unsigned), stream));
-  CUDA_OK(cudaMemsetAsync(sum, 0, kCount * sizeof(unsigned), stream));
+  CUDA_OK(cudaMallocAsync(&sum, count * sizeof(unsigned), stream));
+  CUDA_OK(cudaMemsetAsync(sum, 0, count * sizeof(unsigned), stream));
   for (int r = 0; r < kRounds; ++r) {
     unsigned* piece;
-    CUDA_OK(cudaMallocAsync(&piece, kCount * sizeof(unsigned), stream));
-    Fill<<<Blocks(kCount, 256), 256, 0, stream>>>(piece, r);
-    Accumulate<<<Blocks(kCount, 256), 256, 0, stream>>>(sum, piece);
+    CUDA_OK(cudaMallocAsync(&piece, count * sizeof(unsigned), stream));
+    Fill<<<Blocks(count, 256), 256, 0, stream>>>(piece, r, count);
+    Accumulate<<<Blocks(count, 256), 256, 0, stream>>>(sum, piece, count);
     CUDA_OK(cudaFreeAsync(piece, stream));
   }
-  std::vector<unsigned> result(kCount), expected(kCount);
-  CUDA_OK(cudaMemcpyAsync(result.data(), sum, kCount * sizeof(unsigned), cudaMemcpyDeviceToHost,
+  std::vector<unsigned> result(count), expected(count);
+  CUDA_OK(cudaMemcpyAsync(result.data(), sum, count * sizeof(unsigned), cudaMemcpyDeviceToHost,
                           stream));
   CUDA_OK(cudaFreeAsync(sum, stream));
   CUDA_OK(cudaStreamSynchronize(stream));
-  for (unsigned i = 0; i < kCount; ++i) {
+  for (unsigned i = 0; i < count; ++i) {
     for (int r = 0; r < kRounds; ++r) expected[i] += i * 2654435761u ^ unsigned(r);
   }
   ExpectEqual(result, expected);

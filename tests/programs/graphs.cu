@@ -7,7 +7,7 @@ using namespace program;  // NOLINT
 
 constexpr int kCount = 10000, kLaunches = 5;
 
-__global__ void Scale(const float* in, float* out, float factor) {
+__global__ void ScaleBy(const float* in, float* out, float factor) {
   COUNT_LAUNCH();
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < kCount) out[i] = in[i] * factor;
@@ -32,8 +32,8 @@ void RunCaptured(float* x, float* a, float* b, float* sum) {
   CUDA_OK(cudaStreamBeginCapture(main_stream, cudaStreamCaptureModeGlobal));
   CUDA_OK(cudaEventRecord(fork, main_stream));
   CUDA_OK(cudaStreamWaitEvent(side, fork, 0));
-  Scale<<<Blocks(kCount, 256), 256, 0, main_stream>>>(x, a, 2.0f);
-  Scale<<<Blocks(kCount, 256), 256, 0, side>>>(x, b, 3.0f);
+  ScaleBy<<<Blocks(kCount, 256), 256, 0, main_stream>>>(x, a, 2.0f);
+  ScaleBy<<<Blocks(kCount, 256), 256, 0, side>>>(x, b, 3.0f);
   CUDA_OK(cudaEventRecord(join, side));
   CUDA_OK(cudaStreamWaitEvent(main_stream, join, 0));
   AddTo<<<Blocks(kCount, 256), 256, 0, main_stream>>>(sum, a, b);
@@ -69,7 +69,7 @@ void RunBuilt(const std::vector<float>& host, float* in, float* out, std::vector
   float factor = 4.0f;
   void* arguments[] = {&in, &out, &factor};
   cudaKernelNodeParams params = {};
-  params.func = reinterpret_cast<void*>(Scale);
+  params.func = reinterpret_cast<void*>(ScaleBy);
   params.gridDim = Blocks(kCount, 256);
   params.blockDim = 256;
   params.kernelParams = arguments;

@@ -16,8 +16,8 @@ __global__ void Count(const unsigned char* bytes, int count, unsigned* bins) {
   if (local[threadIdx.x]) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
 }
 
-int main() {
-  const int count = 500009;
+int main(int argc, char** argv) {
+  const int count = Scale(argc, argv) * 500000 + 9;
   Random random(8);
   std::vector<unsigned char> bytes(count);
   std::vector<unsigned> expected(256);

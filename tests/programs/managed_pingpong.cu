@@ -4,7 +4,7 @@
 
 using namespace program;  // NOLINT
 
-constexpr int kCount = 1 << 19, kRounds = 4;
+constexpr int kRounds = 4;
 
 __global__ void Step(unsigned* values) {
   COUNT_LAUNCH();
@@ -12,18 +12,19 @@ __global__ void Step(unsigned* values) {
   values[i] = values[i] * 5 + 1;
 }
 
-int main() {
+int main(int argc, char** argv) {
+  const int count = Scale(argc, argv) * (1 << 19);
   unsigned* values;
-  CUDA_OK(cudaMallocManaged(&values, kCount * sizeof(unsigned)));
-  Footprint() += kCount * sizeof(unsigned);
-  for (int i = 0; i < kCount; ++i) values[i] = i;
+  CUDA_OK(cudaMallocManaged(&values, count * sizeof(unsigned)));
+  Footprint() += count * sizeof(unsigned);
+  for (int i = 0; i < count; ++i) values[i] = i;
   for (int r = 0; r < kRounds; ++r) {
-    Step<<<kCount / 256, 256>>>(values);
+    Step<<<count / 256, 256>>>(values);
     CUDA_OK(cudaDeviceSynchronize());
-    for (int i = r; i < kCount; i += 1000) values[i] ^= 0xff;  // touches nearly every page
+    for (int i = r; i < count; i += 1000) values[i] ^= 0xff;  // touches nearly every page
   }
-  std::vector<unsigned> expected(kCount);
-  for (int i = 0; i < kCount; ++i) {
+  std::vector<unsigned> expected(count);
+  for (int i = 0; i < count; ++i) {
     unsigned v = i;
     for (int r = 0; r < kRounds; ++r) {
       v = v * 5 + 1;
@@ -31,7 +32,7 @@ int main() {
     }
     expected[i] = v;
   }
-  const std::vector<unsigned> result(values, values + kCount);
+  const std::vector<unsigned> result(values, values + count);
   ExpectEqual(result, expected);
   CUDA_OK(cudaFree(values));
   return Finish(result, kRounds);

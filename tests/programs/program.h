@@ -2,7 +2,7 @@
 // What the programs of this folder share. Each is an ordinary CUDA program that computes something,
 // compares it with its own CPU reference and ends with 0 only if the results agree, no CUDA call
 // failed, and every launch really ran on the device. Prints "checksum N" of its result, so that two
-// runs can be compared, and "footprint N" in bytes.
+// runs can be compared, and "footprint N" in bytes. A number as argument makes some of them larger.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -98,6 +98,13 @@ class Random {
  private:
   uint64_t state_;
 };
+
+// How many times larger than usual the problem shall be: the program's argument, 1 without.
+inline int Scale(int argc, char** argv) {
+  const int scale = argc > 1 ? std::atoi(argv[1]) : 1;
+  EXPECT(scale >= 1);
+  return scale;
+}
 
 inline unsigned Blocks(size_t count, unsigned threads) {
   return static_cast<unsigned>((count + threads - 1) / threads);

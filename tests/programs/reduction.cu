@@ -54,8 +54,8 @@ __global__ void ReduceSummaries(const Summary* in, int count, Summary* out) {
   OverBlock(s, out);
 }
 
-int main() {
-  const int count = 1000003, blocks = 64;
+int main(int argc, char** argv) {
+  const int count = Scale(argc, argv) * 1000000 + 3, blocks = 64;
   Random random(4);
   std::vector<int> values(count);
   for (int& v : values) v = static_cast<int>(random.Next());

@@ -31,17 +31,21 @@ __global__ void AddOffsets(unsigned* values, const unsigned* sums, int count) {
   if (blockIdx.x > 0 && i < count) values[i] += sums[blockIdx.x - 1];
 }
 
-int main() {
-  const int count = 200001, blocks = Blocks(count, kThreads);
+int main(int argc, char** argv) {
+  const int count = Scale(argc, argv) * 200000 + 1, blocks = Blocks(count, kThreads);
   Random random(5);
   std::vector<unsigned> values(count), expected(count);
   unsigned sum = 0;
   for (int i = 0; i < count; ++i) expected[i] = sum += values[i] = random.Below(1000);
-  Buffer<unsigned> in(values), out(count), sums(blocks);
+  const int upper = Blocks(blocks, kThreads);
+  EXPECT(upper <= kThreads);
+  Buffer<unsigned> in(values), out(count), sums(blocks), upper_sums(upper);
   ScanBlocks<<<blocks, kThreads>>>(in.get(), out.get(), sums.get(), count);
-  ScanBlocks<<<1, kThreads>>>(sums.get(), sums.get(), nullptr, blocks);
+  ScanBlocks<<<upper, kThreads>>>(sums.get(), sums.get(), upper_sums.get(), blocks);
+  ScanBlocks<<<1, kThreads>>>(upper_sums.get(), upper_sums.get(), nullptr, upper);
+  AddOffsets<<<upper, kThreads>>>(sums.get(), upper_sums.get(), blocks);
   AddOffsets<<<blocks, kThreads>>>(out.get(), sums.get(), count);
   const auto result = out.Download();
   ExpectEqual(result, expected);
-  return Finish(result, 3);
+  return Finish(result, 5);
 }

@@ -10,8 +10,8 @@ __global__ void Triad(float* a, const float* b, const float* c, float s, int cou
   if (i < count) a[i] = b[i] + s * c[i];
 }
 
-int main() {
-  const int count = (1 << 20) + 7;  // no multiple of the block
+int main(int argc, char** argv) {
+  const int count = Scale(argc, argv) * (1 << 20) + 7;  // no multiple of the block
   Random random(1);
   const auto b = random.Floats(count), c = random.Floats(count, -1, 1);
   Buffer<float> device_a(count), device_b(b), device_c(c);
