@@ -66,10 +66,8 @@ struct Bfe {
     U sign = std::is_signed_v<T> ? static_cast<U>(a) >> last & 1 : U(0);
     if (position >= kWidth) return static_cast<T>(U(0) - sign);
     U field = static_cast<U>(a) >> position;
-    if (length >= kWidth) {
-      if (std::is_signed_v<T>) return static_cast<T>(a >> position);
-      return static_cast<T>(field);
-    }
+    if (length > kWidth - position) length = kWidth - position;
+    if (length == kWidth) return a;
     U mask = (U(1) << length) - 1;
     field &= mask;
     return static_cast<T>(sign ? field | ~mask : field);

@@ -51,7 +51,11 @@ const Insn* FloatFma(Warp& w, const Insn* i) {
     // The sum that is rounded to odd needs the nearest mode; only the last step uses the wanted one.
     double odd[kLanes];
     ATP_LANES(l) {
-      odd[l] = FmaOdd(Flush<kFtz>(Get<float>(a, l)), Flush<kFtz>(Get<float>(b, l)), Flush<kFtz>(Get<float>(c, l)));
+      float x = Flush<kFtz>(Get<float>(a, l)), y = Flush<kFtz>(Get<float>(b, l)), z = Flush<kFtz>(Get<float>(c, l));
+      double sum = FmaOdd(x, y, z);
+      // A sum that is exactly zero is -0 when rounding down, unless both terms are +0.
+      bool positive = Bits<int64_t>(double{x} * double{y}) >= 0 && Bits<int32_t>(z) >= 0;
+      odd[l] = kMode == Rounding::kDown && sum == 0.0 && !positive ? -0.0 : sum;
     }
     const double* sums = odd;
     asm volatile("" : "+r"(sums)::"memory");

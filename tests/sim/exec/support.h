@@ -79,9 +79,9 @@ class Params {
   explicit Params(T... values) { (Add(values), ...); }
   template <class T>
   void Add(T value) {
-    while (bytes.size() % alignof(T) != 0) bytes.push_back(0);
-    const uint8_t* from = reinterpret_cast<const uint8_t*>(&value);
-    bytes.insert(bytes.end(), from, from + sizeof(T));
+    size_t at = (bytes.size() + alignof(T) - 1) / alignof(T) * alignof(T);
+    bytes.resize(at + sizeof(T));
+    std::memcpy(&bytes[at], &value, sizeof(T));
   }
   std::vector<uint8_t> bytes;
 };
@@ -123,14 +123,6 @@ inline std::map<std::string, uint64_t> BindGlobals(Module* module, TestMemory* m
   }
   return addresses;
 }
-
-// A kernel that stores one 32- or 64-bit result a thread: `body` computes %out from %a, %b, %c (loaded from three arrays).
-// Types are PTX types of the arrays and the result.
-struct OneOp {
-  std::string type_a, type_b, type_c, type_d;
-  std::string body;
-};
-std::string OneOpPtx(const OneOp& op);
 
 // All builds of the handlers that this processor can run.
 class EachVariant : public testing::TestWithParam<const exec::Variant*> {
