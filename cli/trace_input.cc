@@ -61,7 +61,7 @@ policy::Trace ReadPeriod(const std::string& path) {
     return std::move(*trace);
   }
   const policy::RawTrace& raw = std::get<policy::RawTrace>(any);
-  const auto period = policy::FindLastPeriod(raw);
+  const auto period = policy::FindMainPeriod(raw);
   if (!period) {
     Unreadable(path, "a whole run of " + std::to_string(raw.launches.size()) +
                          " launches in which no period repeats; record more iterations");

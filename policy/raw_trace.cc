@@ -2,6 +2,7 @@
 #include "policy/raw_trace.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -153,15 +154,28 @@ class Cutter {
 
 }  // namespace
 
-std::optional<LaunchRange> FindLastPeriod(const RawTrace& raw) {
+std::optional<LaunchRange> FindMainPeriod(const RawTrace& raw) {
+  struct Phase {
+    double seconds = 0;  // of all its whole periods
+    LaunchRange last;
+  };
+  std::map<uint32_t, Phase> phases;
   PeriodDetector detector;
-  std::optional<LaunchRange> last;
+  double lap_seconds = 0;
   for (uint64_t k = 0; k < raw.launches.size(); ++k) {
     const PeriodState state = detector.Feed(SignatureOf(raw.launches[k]));
+    if (!state.locked || state.position == 0) lap_seconds = 0;
+    lap_seconds += raw.launches[k].seconds;
     if (!state.locked || !state.whole || state.position + 1 != state.length) continue;
-    last = LaunchRange{k + 1 - state.length, k + 1};
+    Phase& phase = phases[state.phase];
+    phase.seconds += lap_seconds;
+    phase.last = {k + 1 - state.length, k + 1};
   }
-  return last;
+  const auto main = std::max_element(phases.begin(), phases.end(), [](const auto& a, const auto& b) {
+    return a.second.seconds < b.second.seconds;
+  });
+  if (main == phases.end()) return std::nullopt;
+  return main->second.last;
 }
 
 Trace ToPeriod(const RawTrace& raw, LaunchRange range, const ToPeriodOptions& options) {

@@ -63,8 +63,10 @@ struct LaunchRange {
   uint64_t begin = 0, end = 0;  // [begin, end)
 };
 
-// The last whole period that the detector sees; none when the run does not repeat.
-std::optional<LaunchRange> FindLastPeriod(const RawTrace& raw);
+// The last whole period of the phase in which the run spends most of its time: an ending that repeats
+// something short, such as the copies of all results, is not what the run is about. None when the
+// run does not repeat.
+std::optional<LaunchRange> FindMainPeriod(const RawTrace& raw);
 
 struct ToPeriodOptions {
   int device = -1;  // only launches and allocations of this device; -1 = all
