@@ -65,6 +65,32 @@ __attribute__((noinline)) bool LaneByLane(Warp& w, const Insn* i, const LaneAddr
   return true;
 }
 
+// Counts distinct sectors of the runs of one access. Runs in ascending order, the usual case, need no set.
+class SectorCount {
+ public:
+  ATP_INLINE void Add(uint64_t begin, uint64_t end) {
+    uint64_t first = begin >> 5, last = (end - 1) >> 5;
+    ascending_ &= runs_ == 0 || first >= last_[runs_ - 1];
+    count_ += last - first + 1 - (runs_ != 0 && first == last_[runs_ - 1] ? 1 : 0);
+    first_[runs_] = first;
+    last_[runs_++] = last;
+  }
+  ATP_INLINE uint64_t Total() const { return ascending_ ? count_ : Distinct(); }
+
+ private:
+  __attribute__((noinline)) uint64_t Distinct() const {
+    SectorSet set;
+    for (int k = 0; k < runs_; ++k) {
+      for (uint64_t s = first_[k]; s <= last_[k]; ++s) set.Add(s);
+    }
+    return set.count;
+  }
+  uint64_t count_ = 0;
+  int runs_ = 0;
+  bool ascending_ = true;
+  uint64_t first_[kLanes], last_[kLanes];
+};
+
 template <class T, int kVector, bool kStore>
 const Insn* Access(Warp& w, const Insn* i) {
   constexpr uint64_t kStep = sizeof(T) * kVector;
@@ -72,9 +98,7 @@ const Insn* Access(Warp& w, const Insn* i) {
   ReadAddresses(w, i, &a);
   FindRuns(w, kStep, &a);
   uint32_t rest = w.mask;
-  SectorSet sectors;
-  bool whole = true;
-  uint64_t simple_sectors = 0;
+  SectorCount sectors;
   while (rest != 0) {
     Run run = NextRun(a, &rest);
     uint64_t begin = a.at[run.first], end = begin + (run.equal ? kStep : kStep * static_cast<uint64_t>(run.count));
@@ -91,14 +115,9 @@ const Insn* Access(Warp& w, const Insn* i) {
     } else {
       LoadRun<T, kVector>(w, i, host, run);
     }
-    if (whole && rest == 0) {
-      simple_sectors = ((end - 1) >> 5) - (begin >> 5) + 1;
-      break;
-    }
-    whole = false;
-    for (uint64_t s = begin >> 5; s <= (end - 1) >> 5; ++s) sectors.Add(s);
+    sectors.Add(begin, end);
   }
-  AddSectors(w, simple_sectors + sectors.count);
+  AddSectors(w, sectors.Total());
   return i + 1;
 }
 

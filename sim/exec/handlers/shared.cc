@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ld and st of shared memory, the busiest handlers of tiled kernels. r[0..3] = data, r[5] = address.
+#include <immintrin.h>
+
 #include "sim/exec/handlers/memory.h"
 #include "sim/exec/handlers/pick.h"
 
@@ -58,37 +60,61 @@ ATP_INLINE bool ReadOffsets(const Warp& w, const Insn* i, uint32_t* at) {
   return high == 0 && (low_bits & (kBytes - 1)) == 0 && size >= kBytes && largest <= size - kBytes;
 }
 
-// Half a warp at a time: a tile 16 wide is consecutive or equal within each half.
-template <class T>
-ATP_INLINE void LoadHalf(const uint8_t* shared, const uint32_t* at, uint8_t* d, int first) {
-  constexpr int kHalf = kLanes / 2;
-  uint32_t start = at[first], not_next = 0, not_same = 0;
-  for (int l = 0; l < kHalf; ++l) {
-    not_next |= at[first + l] ^ (start + static_cast<uint32_t>(l) * sizeof(T));
-    not_same |= at[first + l] ^ start;
+// Whether sixteen offsets are all `start + lane * step`.
+ATP_INLINE bool IsRun(const uint32_t* at, uint32_t start, uint32_t step) {
+#if defined(__AVX512F__)
+  __m512i steps = _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi32(int(step)));
+  return _mm512_cmpneq_epi32_mask(_mm512_loadu_si512(at), _mm512_add_epi32(_mm512_set1_epi32(int(start)), steps)) == 0;
+#else
+  __m128i expected = _mm_add_epi32(_mm_set1_epi32(int(start)), _mm_set_epi32(int(3 * step), int(2 * step), int(step), 0));
+  __m128i same = _mm_set1_epi32(-1);
+  for (int k = 0; k < 4; ++k) {
+    same = _mm_and_si128(same, _mm_cmpeq_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + 4 * k)), expected));
+    expected = _mm_add_epi32(expected, _mm_set1_epi32(int(4 * step)));
   }
-  const uint8_t* from = shared + start;
-  if (not_next == 0) {
+  return _mm_movemask_epi8(same) == 0xffff;
+#endif
+}
+
+// Half a warp at a time: a tile 16 wide is consecutive or equal within each half. False when out of bounds or misaligned.
+template <class T>
+ATP_INLINE bool LoadHalf(const Block& block, const uint32_t* at, uint8_t* d, int first) {
+  constexpr int kHalf = kLanes / 2;
+  uint32_t start = at[first], size = block.shared_bytes;
+  const uint8_t* from = block.shared + start;
+  if (IsRun(at + first, start, sizeof(T))) {
+    if (start % sizeof(T) != 0 || start > size || size - start < kHalf * sizeof(T)) return false;
     for (int l = 0; l < kHalf; ++l) Put<T>(d, first + l, Read<T>(from + l * sizeof(T)));
-  } else if (not_same == 0) {
+  } else if (IsRun(at + first, start, 0)) {
+    if (start % sizeof(T) != 0 || start > size || size - start < sizeof(T)) return false;
     T value = Read<T>(from);
     for (int l = 0; l < kHalf; ++l) Put<T>(d, first + l, value);
   } else {
-    for (int l = 0; l < kHalf; ++l) Put<T>(d, first + l, Read<T>(shared + at[first + l]));
+    uint32_t largest = 0, low_bits = 0;
+    for (int l = 0; l < kHalf; ++l) {
+      largest = at[first + l] > largest ? at[first + l] : largest;
+      low_bits |= at[first + l];
+    }
+    if (low_bits % sizeof(T) != 0 || largest > size || size - largest < sizeof(T)) return false;
+    for (int l = 0; l < kHalf; ++l) Put<T>(d, first + l, Read<T>(block.shared + at[first + l]));
   }
+  return true;
 }
 
 template <class T, int kVector>
 const Insn* Load(Warp& w, const Insn* i) {
   constexpr uint32_t kBytes = sizeof(T) * kVector;
   alignas(64) uint32_t at[kLanes];
+  if (kVector == 1 && w.mask == kFullMask && !(i->aux & kAuxWideAddress)) {
+    const uint8_t* base = At(w, i->r[5]);
+    uint32_t imm = static_cast<uint32_t>(i->imm);
+    ATP_LANES(l) at[l] = Get<uint32_t>(base, l) + imm;
+    uint8_t* d = At(w, i->r[0]);
+    if (LoadHalf<T>(*w.block, at, d, 0) && LoadHalf<T>(*w.block, at, d, kLanes / 2)) return i + 1;
+    return BadShared(w, i, at, kBytes);
+  }
   if (!ReadOffsets<kBytes>(w, i, at)) return BadShared(w, i, at, kBytes);
   const uint8_t* shared = w.block->shared;
-  if (w.mask == kFullMask && kVector == 1) {
-    LoadHalf<T>(shared, at, At(w, i->r[0]), 0);
-    LoadHalf<T>(shared, at, At(w, i->r[0]), kLanes / 2);
-    return i + 1;
-  }
   for (int k = 0; k < kVector; ++k) {
     uint8_t* d = At(w, i->r[k]);
     const uint8_t* from = shared + k * sizeof(T);
