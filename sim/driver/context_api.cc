@@ -241,6 +241,7 @@ ATP_API cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
   if (!peer || peer == call.context) return CUDA_ERROR_INVALID_CONTEXT;
   if (peer->device == call.context->device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   if (!call.context->peers.insert(peer).second) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+  call.machine().SetPeerAccess(call.context->device->index, peer->device->index, true);
   return CUDA_SUCCESS;
 }
 
@@ -248,5 +249,7 @@ ATP_API cuCtxDisablePeerAccess(CUcontext handle) {
   ATP_CALL(kNeedsContext, cost::kStream);
   Context* peer = call.driver.contexts.Get(handle);
   if (!peer) return CUDA_ERROR_INVALID_CONTEXT;
-  return call.context->peers.erase(peer) ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  if (!call.context->peers.erase(peer)) return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  call.machine().SetPeerAccess(call.context->device->index, peer->device->index, false);
+  return CUDA_SUCCESS;
 }

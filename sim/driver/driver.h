@@ -6,6 +6,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -26,7 +27,6 @@ struct Kernel;
 struct Library;
 struct GraphExec;
 struct UserObject;
-struct Link;
 struct PhysicalMemory;
 
 class HostFunctions;
@@ -76,7 +76,8 @@ class Driver {
   HandleSet<GraphExec> graph_execs;
   HandleSet<Pool> pools;
   HandleSet<UserObject> user_objects;
-  HandleSet<Link> links;
+  HandleSet<PhysicalMemory> physical;
+  std::map<uint64_t, uint64_t> reservations;  // address ranges of cuMemAddressReserve
   std::vector<UserObject*>
       doomed_objects;  // whose destructors Call runs when it has let go of the lock
   std::vector<std::weak_ptr<Capture>> captures;  // those under way

@@ -21,6 +21,7 @@
 namespace atp::sim {
 
 struct Context;
+struct PhysicalMemory;
 struct Pool;
 class Driver;
 
@@ -51,18 +52,16 @@ struct Allocation {
   int device = 0;              // index on the machine
   int64_t host_delta = 0;      // from the address to the bytes in this process
   bool writable = true;
-  bool on_host = false;  // kMapped only: the physical memory is host memory
-  unsigned flags = 0;    // attach flags or host allocation flags
-  uint64_t id = 0;       // unique in the process, never reused
-  uint32_t peers = 0;    // bit per device index: may access (pools and mappings)
+  PhysicalMemory* physical = nullptr;  // kMapped only
+  unsigned flags = 0;                  // attach flags or host allocation flags
+  uint64_t id = 0;                     // unique in the process, never reused
+  uint32_t peers = 0;                  // bit per device index: may access (pools and mappings)
   Pool* pool = nullptr;
   bool of_graph = false;                // belongs to a memory allocation node
   std::map<uint64_t, Advised> advised;  // kManaged: first address -> advice, up to the next key
 
   uint64_t end() const { return begin + bytes; }
-  bool IsHost() const {
-    return kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered || on_host;
-  }
+  bool IsHost() const { return kind == MemoryKind::kPinned || kind == MemoryKind::kRegistered; }
   bool IsManaged() const { return kind == MemoryKind::kManaged; }
   uint8_t* Bytes(uint64_t address) const {
     return reinterpret_cast<uint8_t*>(address + static_cast<uint64_t>(host_delta));

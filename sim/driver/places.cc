@@ -14,7 +14,8 @@ bool Locate(const Memory& memory, const Context& context, uint64_t address, uint
   const uint64_t end = address + bytes;
   for (const Allocation* piece = first;; piece = memory.Find(at)) {
     if (!piece) return false;
-    // With unified addressing copies reach every device's memory, peer access or not; mappings say who may.
+    // With unified addressing copies reach every device's memory, peer access or not; mappings say
+    // who may.
     if (piece->kind == MemoryKind::kMapped && !MayAccess(context, *piece)) return false;
     if (end <= piece->end()) return true;
     if (piece->kind != MemoryKind::kMapped) return false;
