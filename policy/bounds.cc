@@ -68,8 +68,7 @@ void AddSpan(std::vector<Span>& spans, size_t n, size_t first, size_t last, doub
              double free) {
   for (size_t shift : {size_t{0}, n, 2 * n}) {  // by -n, 0, +n
     if (last + shift < n || first + shift >= 3 * n) continue;
-    spans.push_back(
-        {first + shift < n ? 0 : first + shift - n, last + shift - n, seconds, free});
+    spans.push_back({first + shift < n ? 0 : first + shift - n, last + shift - n, seconds, free});
   }
 }
 
@@ -196,7 +195,6 @@ double ComputeSeconds(const Trace& trace) {
 
 double BoundClosed(const Trace& trace, Bytes memory) { return ClosedForm(trace, memory, false); }
 double BoundSafe(const Trace& trace, Bytes memory) { return ClosedForm(trace, memory, true); }
-
 
 double BoundAny(const Trace& trace, Bytes memory) {
   const double compute = ComputeSeconds(trace);

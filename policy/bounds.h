@@ -11,7 +11,8 @@ double ComputeSeconds(const Trace& trace);
 double BoundClosed(const Trace& trace, Bytes memory);
 // As BoundClosed, but what the period never writes leaves free. Targets are stated on it.
 double BoundSafe(const Trace& trace, Bytes memory);
-// No policy without recomputation can be faster: launches may overlap their own transfers; clean and overwritten data leave free.
+// No policy without recomputation can be faster: launches may overlap their own transfers; clean
+// and overwritten data leave free.
 double BoundAny(const Trace& trace, Bytes memory);
 
 }  // namespace atp::policy

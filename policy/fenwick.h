@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prefix sums over a row of integers that change, O(log n) each; finds where a sum is reached. One thread.
+// Prefix sums over a row of integers that change, O(log n) each; finds where a sum is reached. One
+// thread.
 #pragma once
 
 #include <cstddef>

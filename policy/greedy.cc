@@ -23,7 +23,9 @@ std::vector<int64_t> Overflows(const Lifetimes& life, const GreedyOptions& optio
   return overflows;
 }
 
-int64_t RoundUp(int64_t bytes, int64_t granule) { return (bytes + granule - 1) / granule * granule; }
+int64_t RoundUp(int64_t bytes, int64_t granule) {
+  return (bytes + granule - 1) / granule * granule;
+}
 int64_t RoundDown(int64_t bytes, int64_t granule) { return bytes / granule * granule; }
 
 }  // namespace
@@ -109,8 +111,8 @@ int64_t Greedy::ReturnFrom(const View& view, int64_t k, Way way) const {
   return 2 * std::max(k, last) + 1;
 }
 
-// The victim for launch k: needed again latest among those that had link time to leave; with pauses,
-// the cheapest in pauses, where the one needed latest stands for all that could not leave.
+// The victim for launch k: needed again latest among those that had link time to leave; with
+// pauses, the cheapest in pauses, where the one needed latest stands for all that could not leave.
 bool Greedy::Best(int64_t k, Way way, View& view) const {
   const int64_t early =
       budget_.LastStart(Direction::kOut, 2 * k - 2 * n_ + 1, 2 * k - 1, options_.granule);
@@ -127,8 +129,8 @@ bool Greedy::Best(int64_t k, Way way, View& view) const {
     if (found >= side.views.size() || side.views[found].next_use <= k) return;
     const View& candidate = side.views[found];
     const int64_t size = Size(candidate, need), enough = std::min(size, options_.granule);
-    const int64_t in = budget_.Free(Direction::kIn, ReturnFrom(candidate, k, way),
-                                    2 * candidate.next_use - 1);
+    const int64_t in =
+        budget_.Free(Direction::kIn, ReturnFrom(candidate, k, way), 2 * candidate.next_use - 1);
     int64_t out = size;
     if (copies) out = budget_.Free(Direction::kOut, 2 * candidate.last_use + 1, 2 * k - 1);
     double cost = -static_cast<double>(candidate.next_use);

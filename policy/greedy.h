@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// First half of the planner: how many bytes of each inactive interval leave, in which windows of the
-// link, and where pauses cannot be avoided. Called by MakePlan only. Pure; one thread.
+// First half of the planner: how many bytes of each inactive interval leave, in which windows of
+// the link, and where pauses cannot be avoided. Called by MakePlan only. Pure; one thread.
 //
-// Method (G10's interval view, MICRO'23; Belady's furthest next use; parts of tensors as vTensor's):
-// launches in time order; at an overflow the victim is what is needed again latest among what can
-// still leave before the launch; it leaves in the earliest free link time and returns in the latest;
-// room counts for the whole of every window in which a byte moves, and no byte returns before the
-// last launch that still overflows. Link time that is missing becomes a pause before the launch
-// (leaving) or before the next use (returning). When everything that
-// waits over a launch is already a victim but not away at that launch, its stay is stretched.
+// Method (G10's interval view, MICRO'23; Belady's furthest next use; parts of tensors as
+// vTensor's): launches in time order; at an overflow the victim is what is needed again latest
+// among what can still leave before the launch; it leaves in the earliest free link time and
+// returns in the latest; room counts for the whole of every window in which a byte moves, and no
+// byte returns before the last launch that still overflows. Link time that is missing becomes a
+// pause before the launch (leaving) or before the next use (returning). When everything that waits
+// over a launch is already a victim but not away at that launch, its stay is stretched.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 namespace atp::policy {
 
 struct GreedyOptions {
-  int64_t memory = 0;      // bytes that may be used
-  int64_t slack = 0;       // kept free in addition where that is possible, for rounding to granules
+  int64_t memory = 0;  // bytes that may be used
+  int64_t slack = 0;   // kept free in addition where that is possible, for rounding to granules
   int64_t granule = 1;
   bool clean_leaves_free = false;
   // Brief absences: a victim may return before the next launch that still overflows, and leave the
@@ -39,8 +39,8 @@ class Greedy {
   // Bytes of one interval in one window, counted from the period in which the interval begins.
   using Shares = std::vector<LinkBudget::Share>;
   struct Amounts {
-    int64_t bytes = 0;     // that leave and return
-    bool copies = true;    // false: leaves at once and without the link
+    int64_t bytes = 0;   // that leave and return
+    bool copies = true;  // false: leaves at once and without the link
     Shares out, in;
   };
 
@@ -58,8 +58,8 @@ class Greedy {
     uint32_t interval;
     int64_t last_use, next_use;
   };
-  struct Side {  // intervals that leave by the link, or for free
-    std::vector<View> views;  // by last_use
+  struct Side {                // intervals that leave by the link, or for free
+    std::vector<View> views;   // by last_use
     std::vector<size_t> upto;  // views with last_use < k - n, for k in [0, 2n]
     std::vector<std::vector<uint32_t>> views_of;
   };
@@ -77,7 +77,8 @@ class Greedy {
   void Move(const View& view, int64_t k, int64_t return_from, int64_t bytes);
   void Pause(const View& view, int64_t k, int64_t return_from, int64_t bytes);
   void Stretch(int64_t k);
-  int64_t StretchOne(const View& view, int64_t k, int64_t need, bool may_pause, Direction direction);
+  int64_t StretchOne(const View& view, int64_t k, int64_t need, bool may_pause,
+                     Direction direction);
   int64_t Remaining(const View& view) const;
 
   const Lifetimes& life_;

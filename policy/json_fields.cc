@@ -76,16 +76,17 @@ std::string Fields::IdOf(std::string_view field, const Json& value) const {
 std::string Fields::Others(std::initializer_list<const char*> known) const {
   Json others = Json::object();
   for (const auto& [key, value] : object_.items()) {
-    const bool is_known = std::any_of(known.begin(), known.end(),
-                                      [&](const char* name) { return key == name; });
+    const bool is_known =
+        std::any_of(known.begin(), known.end(), [&](const char* name) { return key == name; });
     if (!is_known) others[key] = value;
   }
   return others.empty() ? std::string() : others.dump();
 }
 
 Fields::Json IdToJson(const std::string& id) {
-  const bool digits = !id.empty() && id.size() < 19 &&
-                      std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits =
+      !id.empty() && id.size() < 19 &&
+      std::all_of(id.begin(), id.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (digits && (id.size() == 1 || id[0] != '0')) return std::stoull(id);
   return id;
 }

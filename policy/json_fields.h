@@ -30,13 +30,13 @@ class Fields {
 
   std::string String(const char* field) const;
   std::string StringOr(const char* field, std::string otherwise) const;
-  uint64_t Count(const char* field, uint64_t most) const;   // an integer in [0, most]
+  uint64_t Count(const char* field, uint64_t most) const;  // an integer in [0, most]
   uint64_t CountOr(const char* field, uint64_t most, uint64_t otherwise) const;
-  double Number(const char* field) const;                   // finite and not negative
+  double Number(const char* field) const;  // finite and not negative
   double NumberOr(const char* field, double otherwise) const;
   bool Bool(const char* field) const;
   const Json& Array(const char* field) const;
-  std::string Id(const char* field) const;                  // a string, or a number as its digits
+  std::string Id(const char* field) const;  // a string, or a number as its digits
   std::string IdOf(std::string_view field, const Json& value) const;
 
   // The keys that are not in `known`, as the text of an object; empty if there are none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Among intervals sorted by their last use: which of the first `count` is needed again latest. This is
-// furthest-next-use (Belady) with the side condition "has waited long enough". O(log n). One thread.
+// Among intervals sorted by their last use: which of the first `count` is needed again latest. This
+// is furthest-next-use (Belady) with the side condition "has waited long enough". O(log n). One
+// thread.
 #pragma once
 
 #include <cstddef>

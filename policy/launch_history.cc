@@ -12,8 +12,8 @@ constexpr uint64_t kBase = 0x123456789ABCDEFull % kPrime;
 
 uint64_t Multiply(uint64_t a, uint64_t b) {
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
-  const uint64_t sum = (static_cast<uint64_t>(product) & kPrime) +
-                       static_cast<uint64_t>(product >> 61);
+  const uint64_t sum =
+      (static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61);
   return sum >= kPrime ? sum - kPrime : sum;
 }
 

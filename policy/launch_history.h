@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last launch signatures with prefix hashes, so that two stretches of them are compared in O(1).
-// Part of the period detector. Memory grows to a fixed limit; one thread.
+// The last launch signatures with prefix hashes, so that two stretches of them are compared in
+// O(1). Part of the period detector. Memory grows to a fixed limit; one thread.
 //
 // Hash: polynomial over the prime 2^61 - 1 (Rabin and Karp).
 #pragma once
@@ -15,8 +15,8 @@ class LaunchHistory {
   explicit LaunchHistory(uint64_t limit);  // launches kept at least
 
   void Push(uint64_t signature);
-  uint64_t count() const { return count_; }   // all pushed so far
-  uint64_t oldest() const;                    // index of the oldest one still known
+  uint64_t count() const { return count_; }  // all pushed so far
+  uint64_t oldest() const;                   // index of the oldest one still known
   uint64_t At(uint64_t index) const { return signatures_[index & mask_]; }
   // Hash of [begin, end), which must be known.
   uint64_t Hash(uint64_t begin, uint64_t end) const;

@@ -2,10 +2,10 @@
 // When the data of one period is in use, when it only waits, and how much of it is alive at each
 // launch. Bounds, planner and graph share this view. Pure; any thread; never fails.
 //
-// An inactive interval is the time between two consecutive uses of a tensor (cyclic for tensors that
-// live across periods): the only time in which it may be away from the device. A gap is dead, and
-// needs neither room nor copy, when the tensor does not exist in it, or when it is local and the
-// next use overwrites it without reading (G10, MICRO'23: dead intermediates leave for free).
+// An inactive interval is the time between two consecutive uses of a tensor (cyclic for tensors
+// that live across periods): the only time in which it may be away from the device. A gap is dead,
+// and needs neither room nor copy, when the tensor does not exist in it, or when it is local and
+// the next use overwrites it without reading (G10, MICRO'23: dead intermediates leave for free).
 #pragma once
 
 #include <cstdint>

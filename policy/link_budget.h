@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many bytes each direction of the link can still carry in each window of a period. Window 2k is
-// launch k, window 2k+1 the pause after it; window numbers may run past either end of the period.
-// Used by the planner only; one thread.
+// How many bytes each direction of the link can still carry in each window of a period. Window 2k
+// is launch k, window 2k+1 the pause after it; window numbers may run past either end of the
+// period. Used by the planner only; one thread.
 //
 // Both directions share a window of t seconds by time-sharing "only in", "only out" and "both":
 //   h * a1 + d * b1 <= t   and   d * a2 + h * b2 <= t,

@@ -122,12 +122,14 @@ std::vector<LinkPiece> RunLinkQueue(const std::vector<LinkJob>& jobs, const Rate
       return jobs[by_release[released % jobs.size()]].release +
              static_cast<double>(lap) * profile.period;
     };
+    const double idle_before = time;
     if (ready.empty() && released < laps * jobs.size()) time = std::max(time, release_time());
     while (released < laps * jobs.size() && release_time() <= time) {
       const uint32_t lap = static_cast<uint32_t>(released / jobs.size());
       const uint32_t job = by_release[released % jobs.size()];
       // All of the first period is done before the second begins: nothing is left over.
-      if (released == jobs.size() && unfinished[0] == 0 && ready.empty()) return pieces[0];
+      const bool second_begins = released == jobs.size();
+      if (second_begins && unfinished[0] == 0 && idle_before <= release_time()) return pieces[0];
       ready.push({jobs[job].order + lap * options.order_period, lap, job, 0});
       ++released;
     }
@@ -138,8 +140,8 @@ std::vector<LinkPiece> RunLinkQueue(const std::vector<LinkJob>& jobs, const Rate
     const Bytes size = PieceSize(job.bytes - top.done, fits * (1 + 1e-12), options);
     const double end = clock.Finish(time, static_cast<double>(size));
     if (top.lap < 2) {
-      pieces[top.lap].push_back({job.id, top.done, size,
-                                 time - top.lap * profile.period, end - top.lap * profile.period});
+      pieces[top.lap].push_back({job.id, top.done, size, time - top.lap * profile.period,
+                                 end - top.lap * profile.period});
     }
     ready.pop();
     top.done += size;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs jobs over one direction of the link, period after period, in whole granules and never idle while
-// a job is ready. Used by the planner for both directions (the way back runs in reversed time). Pure;
-// one thread.
+// Runs jobs over one direction of the link, period after period, in whole granules and never idle
+// while a job is ready. Used by the planner for both directions (the way back runs in reversed
+// time). Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,9 @@ struct LinkPiece {
 
 struct LinkQueueOptions {
   Bytes granule = 1;
-  Bytes largest = 1;        // piece, at least a granule
-  bool tail_first = false;  // the part that is no whole granule goes first instead of last
-  int64_t order_period = 0; // added to `order` with each period
+  Bytes largest = 1;         // piece, at least a granule
+  bool tail_first = false;   // the part that is no whole granule goes first instead of last
+  int64_t order_period = 0;  // added to `order` with each period
 };
 
 // The pieces of one period in the steady state, in order of start. `cuts` are times in the period,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of numbers with "add to a range" and "greatest in a range", both O(log n). Used by the bounds,
-// whose two-sided windows would otherwise cost O(n^2). One thread.
+// A row of numbers with "add to a range" and "greatest in a range", both O(log n). Used by the
+// bounds, whose two-sided windows would otherwise cost O(n^2). One thread.
 #pragma once
 
 #include <algorithm>

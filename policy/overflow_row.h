@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// By how much each launch of a period exceeds memory, while victims are being chosen: adds to ranges,
-// and finds the last launch of a range that still exceeds. O(log n) each. One thread.
+// By how much each launch of a period exceeds memory, while victims are being chosen: adds to
+// ranges, and finds the last launch of a range that still exceeds. O(log n) each. One thread.
 #pragma once
 
 #include <algorithm>

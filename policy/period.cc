@@ -222,8 +222,8 @@ struct PeriodDetector::Impl {
     });
   }
 
-  // The shortest distance that has repeated often enough, unless a longer one explains launches that
-  // the shorter does not: then the longer, which contains it.
+  // The shortest distance that has repeated often enough, unless a longer one explains launches
+  // that the shorter does not: then the longer, which contains it.
   bool LockNew() {
     const Candidate* best = nullptr;
     for (const Candidate& c : candidates) {

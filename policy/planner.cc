@@ -29,8 +29,8 @@ struct Variant {
 std::vector<Variant> Variants(int64_t granules) {
   using Brief = GreedyOptions::Brief;
   constexpr int64_t kFewGranules = 512;
-  std::vector<Variant> variants = {{2, Brief::kWithoutPause}, {2, Brief::kNever},
-                                   {2, Brief::kAlways, 0.01}};
+  std::vector<Variant> variants = {
+      {2, Brief::kWithoutPause}, {2, Brief::kNever}, {2, Brief::kAlways, 0.01}};
   if (granules <= kFewGranules) {
     variants.push_back({0, Brief::kWithoutPause});
     variants.push_back({0, Brief::kNever});
@@ -78,9 +78,8 @@ std::string Problem(const Trace& trace, const Lifetimes& life, int64_t memory) {
              std::to_string(std::max<int64_t>(memory, 0)) + " may be used";
     }
   }
-  const bool moves = std::any_of(life.live.begin(), life.live.end(), [&](Bytes live) {
-    return static_cast<int64_t>(live) > memory;
-  });
+  const bool moves = std::any_of(life.live.begin(), life.live.end(),
+                                 [&](Bytes live) { return static_cast<int64_t>(live) > memory; });
   if (moves && !(trace.link.h2d > 0 && trace.link.d2h > 0)) return "the trace names no link rates";
   return "";
 }
@@ -93,7 +92,8 @@ Move ToMove(const Timetable::Piece& piece, const InactiveInterval& interval, siz
   move.offset = piece.offset, move.bytes = piece.bytes;
   move.after = interval.last_use;
   move.before = static_cast<uint32_t>(interval.next_use % n);
-  // A move starts in [0, period), and what takes no time in (0, period]: gone before the next begins.
+  // A move starts in [0, period), and what takes no time in (0, period]: gone before the next
+  // begins.
   const bool instant = piece.end <= piece.start;
   const double laps = instant ? std::ceil(piece.start / period - 1e-12) - 1
                               : std::floor(piece.start / period + 1e-12);
@@ -179,8 +179,8 @@ Plan ToPlan(const Trace& trace, const Lifetimes& life, const Greedy& greedy,
   plan.launch_end = table.launch_end();
   for (const auto& p : table.out()) {
     const bool copies = greedy.amounts()[p.interval].copies;
-    plan.evictions.push_back(ToMove(p, life.intervals[p.interval], n, table.period(),
-                                    Move::Kind::kEvict, copies));
+    plan.evictions.push_back(
+        ToMove(p, life.intervals[p.interval], n, table.period(), Move::Kind::kEvict, copies));
     if (copies) plan.moved_d2h += p.bytes;
   }
   for (const auto& p : table.in()) {

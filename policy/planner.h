@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans one steady period: what leaves the device after which launch, and what comes back before which.
-// Pure: no I/O, no threads, no globals; the same input gives the same plan.
+// Plans one steady period: what leaves the device after which launch, and what comes back before
+// which. Pure: no I/O, no threads, no globals; the same input gives the same plan.
 #pragma once
 
 #include <cstdint>
@@ -11,45 +11,53 @@
 
 namespace atp::policy {
 
-// A part of a tensor leaves the device or comes back. Positions are launch indices of the period; a move may wrap around its end.
+// A part of a tensor leaves the device or comes back. Positions are launch indices of the period; a
+// move may wrap around its end.
 struct Move {
   enum class Kind { kEvict, kFetch };
   Kind kind = Kind::kEvict;
   uint32_t tensor = 0;
   Bytes offset = 0, bytes = 0;
-  // kEvict: may start once launch `after` has finished (its last user). kFetch: must be complete before launch `before` starts.
-  // Both kinds carry both positions: `after` < `before` is a stay on the host inside the period, else one that wraps around.
+  // kEvict: may start once launch `after` has finished (its last user). kFetch: must be complete
+  // before launch `before` starts. Both kinds carry both positions: `after` < `before` is a stay on
+  // the host inside the period, else one that wraps around.
   uint32_t after = 0, before = 0;
-  // When the plan runs it, in seconds from the start of the period; `end` may exceed the period for a move that wraps.
+  // When the plan runs it, in seconds from the start of the period; `end` may exceed the period for
+  // a move that wraps.
   double start = 0, end = 0;
   bool copies = true;  // false: leaves without a copy (clean with a valid host copy)
 };
 
 struct PlanOptions {
-  Bytes memory = 0;              // 0 = trace.device_bytes
-  Bytes head_room = 0;           // kept free so that the driver never evicts by itself
-  Bytes granule = 2u << 20;      // moves are multiples of it, except a tensor's tail
-  bool clean_leaves_free = false;  // ReadMostly works: tensors that the period never writes leave without a copy
+  Bytes memory = 0;          // 0 = trace.device_bytes
+  Bytes head_room = 0;       // kept free so that the driver never evicts by itself
+  Bytes granule = 2u << 20;  // moves are multiples of it, except a tensor's tail
+  bool clean_leaves_free =
+      false;  // ReadMostly works: tensors that the period never writes leave without a copy
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
   Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };
 
 struct Plan {
-  double period_seconds = 0;   // compute + stalls
+  double period_seconds = 0;  // compute + stalls
   double compute_seconds = 0;
   double stall_seconds = 0;
   std::vector<double> launch_start, launch_end;  // seconds
-  std::vector<Move> evictions;  // in order of start
-  std::vector<Move> fetches;    // in order of start
-  struct Piece { uint32_t tensor; Bytes offset, bytes; };
+  std::vector<Move> evictions;                   // in order of start
+  std::vector<Move> fetches;                     // in order of start
+  struct Piece {
+    uint32_t tensor;
+    Bytes offset, bytes;
+  };
   std::vector<Piece> initially_resident;  // at time 0 of the steady period
   Bytes moved_h2d = 0, moved_d2h = 0;
-  bool feasible = true;   // false: `why` names the launch that cannot fit
+  bool feasible = true;  // false: `why` names the launch that cannot fit
   std::string why;
 };
 
-// Greedy of papers.md 3.5-3.6: launches in time order, victims by furthest next use in parts of tensors, D2H in the earliest free
-// link time, H2D in the latest safe one, room reserved from the start of a fetch to the end of an eviction, stalls only where unavoidable.
+// Greedy of papers.md 3.5-3.6: launches in time order, victims by furthest next use in parts of
+// tensors, D2H in the earliest free link time, H2D in the latest safe one, room reserved from the
+// start of a fetch to the end of an eviction, stalls only where unavoidable.
 Plan MakePlan(const Trace& trace, const PlanOptions& options);
 
 }  // namespace atp::policy

@@ -105,7 +105,8 @@ class Cutter {
       pieces_[a] = Pieces(edges[a]);
       const auto& allocation = raw_.allocations[a];
       const bool before = allocation.at <= range_.begin;
-      const bool after = allocation.freed_at == RawTrace::kNever || allocation.freed_at > range_.end;
+      const bool after =
+          allocation.freed_at == RawTrace::kNever || allocation.freed_at > range_.end;
       for (Piece& piece : pieces_[a]) {
         piece.tensor = static_cast<uint32_t>(trace_.tensors.size());
         Tensor tensor;
@@ -171,9 +172,9 @@ std::optional<LaunchRange> FindMainPeriod(const RawTrace& raw) {
     phase.seconds += lap_seconds;
     phase.last = {k + 1 - state.length, k + 1};
   }
-  const auto main = std::max_element(phases.begin(), phases.end(), [](const auto& a, const auto& b) {
-    return a.second.seconds < b.second.seconds;
-  });
+  const auto main = std::max_element(
+      phases.begin(), phases.end(),
+      [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
   if (main == phases.end()) return std::nullopt;
   return main->second.last;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan in its exchange form: what moves when in one steady period, in seconds from its start. Values
-// only. Written and read as JSON by trace_json.h; checked by validate.h.
+// A plan in its exchange form: what moves when in one steady period, in seconds from its start.
+// Values only. Written and read as JSON by trace_json.h; checked by validate.h.
 #pragma once
 
 #include <cstdint>

@@ -59,14 +59,15 @@ class Reader {
     return value.get<uint64_t>();
   }
   double Time(const char* field, const Json& value) {
-    const bool valid = value.is_number() && std::isfinite(value.get<double>()) &&
-                       value.get<double>() >= 0;
+    const bool valid =
+        value.is_number() && std::isfinite(value.get<double>()) && value.get<double>() >= 0;
     if (!valid) fields_.Fail(field, "has a value that is no time: " + value.dump());
     return value.get<double>();
   }
   uint32_t TensorOf(const char* field, const Json& value) {
     const auto it = index_.find(fields_.IdOf(field, value));
-    if (it == index_.end()) fields_.Fail(field, "names a tensor the trace does not have: " + value.dump());
+    if (it == index_.end())
+      fields_.Fail(field, "names a tensor the trace does not have: " + value.dump());
     return it->second;
   }
   Schedule::Kind Kind(const Json& value) {

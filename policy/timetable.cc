@@ -12,7 +12,8 @@ namespace {
 constexpr double kTick = 1e-9;  // seconds; differences below are rounding of doubles
 
 // Cuts shares (in window order) into whole granules. A granule that spans two shares belongs to the
-// one with its last byte (leaving: gone only then) or with its first (returning: room from then on).
+// one with its last byte (leaving: gone only then) or with its first (returning: room from then
+// on).
 struct Part {
   int64_t window;
   Bytes offset, bytes;
@@ -36,11 +37,7 @@ std::vector<Part> WholeGranules(Greedy::Shares shares, Bytes total, Bytes granul
 
 Timetable::Timetable(const Trace& trace, const Lifetimes& life, Greedy& greedy,
                      const TimetableOptions& options)
-    : trace_(trace),
-      life_(life),
-      greedy_(greedy),
-      options_(options),
-      n_(trace.launches.size()) {}
+    : trace_(trace), life_(life), greedy_(greedy), options_(options), n_(trace.launches.size()) {}
 
 void Timetable::SetLaunchTimes() {
   const auto& seconds = greedy_.budget().seconds();
@@ -99,7 +96,7 @@ void Timetable::RunOut() {
 void Timetable::RunIn() {
   const LinkBudget& budget = greedy_.budget();
   RateProfile profile{{0.0}, {budget.Rate(Direction::kIn)}, period_};
-  if (budget.coupled()) {  // what the way out, already laid out, leaves
+  if (budget.coupled()) {                          // what the way out, already laid out, leaves
     std::vector<std::pair<double, double>> steps;  // reversed time, change of the outgoing rate
     for (const Piece& piece : out_) {
       if (piece.end - piece.start < kTick) continue;
@@ -160,8 +157,8 @@ double Timetable::WrapInto(double time) const {
 // The pause at or after a time: the first one in which waiting would help.
 size_t Timetable::PauseAfter(double time) const {
   const double t = WrapInto(time);
-  const size_t k = static_cast<size_t>(
-      std::upper_bound(start_.begin(), start_.end(), t + kTick) - start_.begin());
+  const size_t k = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), t + kTick) -
+                                       start_.begin());
   return k == 0 ? n_ - 1 : k - 1;
 }
 
@@ -251,8 +248,10 @@ bool Timetable::RepairOrder() {
     size_t o = 0;
     for (uint32_t p : in[i]) {
       const Piece& back = in_[p];
-      while (o < out[i].size() && out_[out[i][o]].offset + out_[out[i][o]].bytes <= back.offset) ++o;
-      for (size_t j = o; j < out[i].size() && out_[out[i][j]].offset < back.offset + back.bytes; ++j) {
+      while (o < out[i].size() && out_[out[i][o]].offset + out_[out[i][o]].bytes <= back.offset)
+        ++o;
+      for (size_t j = o; j < out[i].size() && out_[out[i][j]].offset < back.offset + back.bytes;
+           ++j) {
         const double late = out_[out[i][j]].end - back.start;
         if (late <= kTick) continue;
         ordered = false;

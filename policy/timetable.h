@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second half of the planner: turns bytes per window into moves with exact times, checks memory at
-// every instant, and lengthens pauses where rounding to granules asks for it. Called by MakePlan only.
-// Pure; one thread.
+// every instant, and lengthens pauses where rounding to granules asks for it. Called by MakePlan
+// only. Pure; one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One steady period of a program as planners and bounds see it: launches, the tensors they touch, and the machine.
-// The Layered Graph Model of the vTensor paper is this object: layers are launches, edges are touches.
-// Values only; safe to copy between threads.
+// One steady period of a program as planners and bounds see it: launches, the tensors they touch,
+// and the machine. The Layered Graph Model of the vTensor paper is this object: layers are
+// launches, edges are touches. Values only; safe to copy between threads.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,13 @@ namespace atp::policy {
 using Bytes = uint64_t;
 
 struct Tensor {
-  std::string id;      // name in the exchange form
+  std::string id;  // name in the exchange form
   Bytes bytes = 0;
   std::string kind;    // "weight", "activation", ... : a label, no decision depends on it
-  bool global = true;  // lives across periods; others are born at their first access and dead after their last
-  std::string extra;   // a JSON object with the keys of the exchange form that mean nothing here; empty = none
+  bool global = true;  // lives across periods; others are born at their first access and dead after
+                       // their last
+  std::string extra;   // a JSON object with the keys of the exchange form that mean nothing here;
+                       // empty = none
 };
 
 struct Launch {
@@ -32,7 +34,8 @@ struct Launch {
 
 struct LinkRates {  // bytes per second
   double h2d = 0, d2h = 0;
-  double duplex_h2d = 0, duplex_d2h = 0;  // each direction while both are busy; 0 = independent links
+  double duplex_h2d = 0,
+         duplex_d2h = 0;  // each direction while both are busy; 0 = independent links
 };
 
 struct Trace {

@@ -58,8 +58,11 @@ void ReadHeader(const Fields& fields, AnyTrace& trace) {
 
 template <typename AnyTrace>
 Json HeaderToJson(const AnyTrace& trace) {
-  Json header = {{"format", "atp-trace"}, {"version", 1},         {"name", trace.name},
-                 {"source", trace.source}, {"device_bytes", trace.device_bytes}};
+  Json header = {{"format", "atp-trace"},
+                 {"version", 1},
+                 {"name", trace.name},
+                 {"source", trace.source},
+                 {"device_bytes", trace.device_bytes}};
   header["h2d_bytes_per_s"] = NumberToJson(trace.link.h2d);
   header["d2h_bytes_per_s"] = NumberToJson(trace.link.d2h);
   if (trace.link.duplex_h2d > 0) {
@@ -81,11 +84,12 @@ std::string Dump(const Json& json) {
 void CheckCount(const Json& header, const char* key, size_t found) {
   const auto it = header.find(key);
   if (it == header.end() || !it->is_number_unsigned() || it->get<uint64_t>() == found) return;
-  throw FieldError{"line 1: field \"" + std::string(key) + "\" says " + it->dump() + ", but there are " +
-                   std::to_string(found) + " (is the file truncated?)"};
+  throw FieldError{"line 1: field \"" + std::string(key) + "\" says " + it->dump() +
+                   ", but there are " + std::to_string(found) + " (is the file truncated?)"};
 }
 
-void CheckCounts(const std::string& extra, std::initializer_list<std::pair<const char*, size_t>> found) {
+void CheckCounts(const std::string& extra,
+                 std::initializer_list<std::pair<const char*, size_t>> found) {
   if (extra.empty()) return;
   const Json header = Json::parse(extra, nullptr, false);
   for (const auto& [key, count] : found) CheckCount(header, key, count);
@@ -146,7 +150,8 @@ class TensorBodyReader {
     for (const Json& value : fields.Array(field)) {
       const std::string id = fields.IdOf(field, value);
       const auto it = index_.find(id);
-      if (it == index_.end()) fields.Fail(field, "names tensor " + id + ", which no line before has");
+      if (it == index_.end())
+        fields.Fail(field, "names tensor " + id + ", which no line before has");
       list.push_back(it->second);
     }
   }
@@ -229,7 +234,8 @@ class RawBodyReader {
     launch.seconds = Seconds(fields);
     launch.stream = static_cast<int>(fields.CountOr("stream", kMostInt, 0));
     launch.device = static_cast<int>(fields.CountOr("device", kMostInt, 0));
-    for (const Json& row : fields.Array("touches")) launch.touches.push_back(ReadTouch(fields, row));
+    for (const Json& row : fields.Array("touches"))
+      launch.touches.push_back(ReadTouch(fields, row));
     launch.extra =
         fields.Others({"launch", "name", "signature", "us", "stream", "device", "touches"});
     trace_.launches.push_back(std::move(launch));
@@ -327,9 +333,8 @@ std::string WriteTrace(const Trace& trace) {
   }
   for (size_t k = 0; k < trace.launches.size(); ++k) {
     const Launch& launch = trace.launches[k];
-    Json row = {{"launch", k},
-                {"name", launch.name},
-                {"us", NumberToJson(Microseconds(launch.seconds))}};
+    Json row = {
+        {"launch", k}, {"name", launch.name}, {"us", NumberToJson(Microseconds(launch.seconds))}};
     for (auto [key, list] : {std::pair{"reads", &launch.reads}, {"writes", &launch.writes}}) {
       Json ids = Json::array();
       for (uint32_t t : *list) ids.push_back(IdToJson(trace.tensors.at(t).id));

@@ -157,7 +157,8 @@ class Validator {
     if (free > period_ + eps) Problem("the last launch ends after the period");
   }
 
-  // Earliest deadline first is optimal for one machine with interruptions: if it fails, nothing works.
+  // Earliest deadline first is optimal for one machine with interruptions: if it fails, nothing
+  // works.
   void CheckRate(Schedule::Kind kind, double rate, const char* name) {
     struct Job {
       double start, end, seconds;
@@ -189,8 +190,8 @@ class Validator {
       job.seconds -= step;
       if (job.seconds > 1e-15) continue;
       if (time > job.end + options_.tolerance_seconds) {
-        return Problem(std::string("the link cannot carry all ") + name + " in time: " +
-                       MoveName(schedule_.moves[job.move]) + " is late by " +
+        return Problem(std::string("the link cannot carry all ") + name +
+                       " in time: " + MoveName(schedule_.moves[job.move]) + " is late by " +
                        std::to_string((time - job.end) * 1e6) + " us");
       }
       ready.pop();
@@ -212,10 +213,11 @@ class Validator {
       if (m.kind == Schedule::Kind::kDiscard || m.end <= m.start) continue;
       largest = std::max(largest, m.bytes);
       auto& sums = m.kind == Schedule::Kind::kH2d ? in : out;
-      for (size_t k = FirstAfter(m.start); ; ++k) {
+      for (size_t k = FirstAfter(m.start);; ++k) {
         const double base = period_ * static_cast<double>(k / n);
         const double from = base + schedule_.launches[k % n].start;
-        const double to = k % n + 1 < n ? base + schedule_.launches[k % n + 1].start : base + period_;
+        const double to =
+            k % n + 1 < n ? base + schedule_.launches[k % n + 1].start : base + period_;
         if (from >= m.end) break;
         const double shared = std::min(to, m.end) - std::max(from, m.start);
         sums[k % n] += std::max(shared, 0.0) / (m.end - m.start) * static_cast<double>(m.bytes);
@@ -230,7 +232,8 @@ class Validator {
       first = std::max(first, 0.0) + in[k] / link.h2d + out[k] * b1 - span;
       second = std::max(second, 0.0) + out[k] / link.d2h + in[k] * b2 - span;
       if (std::max(first, second) > rim) {
-        return Problem("both directions together carry too much before the end of " + LaunchName(k));
+        return Problem("both directions together carry too much before the end of " +
+                       LaunchName(k));
       }
     }
   }
@@ -238,8 +241,9 @@ class Validator {
   size_t FirstAfter(double time) const {
     const auto it = std::upper_bound(schedule_.launches.begin(), schedule_.launches.end(), time,
                                      [](double t, const auto& launch) { return t < launch.start; });
-    return it == schedule_.launches.begin() ? 0
-                                            : static_cast<size_t>(it - schedule_.launches.begin()) - 1;
+    return it == schedule_.launches.begin()
+               ? 0
+               : static_cast<size_t>(it - schedule_.launches.begin()) - 1;
   }
 
   void CheckUseInMotion() {
@@ -280,7 +284,8 @@ class Validator {
       const bool in = m.kind == Schedule::Kind::kH2d;
       const bool wraps = m.end > period_ + options_.tolerance_seconds;
       if (wraps && in) in_flight_ += m.bytes;  // since the period before
-      events.push_back({wraps ? m.end - period_ : m.end, in ? Step::kArrive : Step::kFree, i, false});
+      events.push_back(
+          {wraps ? m.end - period_ : m.end, in ? Step::kArrive : Step::kFree, i, false});
       if (in) events.push_back({m.start, Step::kTake, i, false});
     }
     const RangeSets at_start = resident_;

@@ -18,7 +18,9 @@ namespace {
 double PlainClosed(const Trace& trace, double memory, bool clean_leaves_free) {
   const Lifetimes life = FindLifetimes(trace);
   const int64_t n = static_cast<int64_t>(trace.launches.size());
-  auto seconds = [&](int64_t k) { return trace.launches[static_cast<size_t>(((k % n) + n) % n)].seconds; };
+  auto seconds = [&](int64_t k) {
+    return trace.launches[static_cast<size_t>(((k % n) + n) % n)].seconds;
+  };
   double worst = 0;
   for (int64_t k = 0; k < n; ++k) {
     const double excess = static_cast<double>(life.live[static_cast<size_t>(k)]) - memory;
@@ -53,7 +55,9 @@ double PlainAny(const Trace& trace, double memory) {
     reads[k] = {trace.launches[k].reads.begin(), trace.launches[k].reads.end()};
     writes[k] = {trace.launches[k].writes.begin(), trace.launches[k].writes.end()};
   }
-  auto touches = [&](size_t k, uint32_t t) { return reads[k].contains(t) || writes[k].contains(t); };
+  auto touches = [&](size_t k, uint32_t t) {
+    return reads[k].contains(t) || writes[k].contains(t);
+  };
   double best = compute;
   for (size_t a = 0; a < n; ++a) {
     for (size_t b = a; b < n; ++b) {

@@ -41,7 +41,8 @@ std::vector<Step> Steps(const Trace& trace, Mask* written) {
     }
   }
   for (uint32_t t = 0; t < trace.tensors.size(); ++t) {
-    if (!trace.tensors[t].global && last[t] >= 0) steps[static_cast<size_t>(last[t])].dead |= 1u << t;
+    if (!trace.tensors[t].global && last[t] >= 0)
+      steps[static_cast<size_t>(last[t])].dead |= 1u << t;
   }
   return steps;
 }
@@ -75,7 +76,8 @@ class Search {
  private:
   // A state: launch `at` runs for another `left` seconds, or is the next to start (left 0).
   size_t Index(size_t at, int left, Mask on, Mask exists) const {
-    return ((at * static_cast<size_t>(most_ + 1) + static_cast<size_t>(left)) * all_ + on) * all_ + exists;
+    return ((at * static_cast<size_t>(most_ + 1) + static_cast<size_t>(left)) * all_ + on) * all_ +
+           exists;
   }
 
   struct State {
@@ -103,7 +105,8 @@ class Search {
       if (s.left == 0 && s.at < steps_.size()) {
         const Step& step = steps_[s.at];
         const Mask needed = step.touched & ~step.born;
-        if ((needed & ~s.on) == 0) now({s.at, step.seconds, s.on | step.born, s.exists | step.born});
+        if ((needed & ~s.on) == 0)
+          now({s.at, step.seconds, s.on | step.born, s.exists | step.born});
       }
       OneSecond(s, busy, [&](State to) { queue.push_back({to, t + 1}); });
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The best periodic schedule of a tiny trace by trying everything, in steps of one second: each tensor
-// is one block, each direction moves one block a second, durations are whole seconds. With whole
-// numbers throughout, no schedule of whole blocks that repeats every period is faster than this one.
+// The best periodic schedule of a tiny trace by trying everything, in steps of one second: each
+// tensor is one block, each direction moves one block a second, durations are whole seconds. With
+// whole numbers throughout, no schedule of whole blocks that repeats every period is faster than
+// this one.
 #pragma once
 
 #include <cstdint>

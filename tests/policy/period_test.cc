@@ -91,8 +91,7 @@ TEST(PeriodDetector, PrefersTheStepToTheMicroBatchesInIt) {
 
 TEST(PeriodDetector, PrefersTheStepToTheLayersInIt) {
   Stream stream;
-  const std::string step =
-      "elmnlmnlmnlmnlmnlmnhLMNLMNLMNLMNLMNLMNoooooooooooooooooooo";
+  const std::string step = "elmnlmnlmnlmnlmnlmnhLMNLMNLMNLMNLMNLMNoooooooooooooooooooo";
   stream.Play(step, 3);
   stream.Unlocked();
   stream.Play(step, 3);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must hold for every trace: bounds <= the best of all schedules <= plan, and every plan is valid.
+// What must hold for every trace: bounds <= the best of all schedules <= plan, and every plan is
+// valid.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,8 +64,8 @@ TEST(PlannerProperty, TheBestOfAllSchedulesLiesBetweenTheBoundsAndThePlan) {
     }
   }
   EXPECT_GT(searched, 150);
-  std::printf("plan / best of all: mean %.3f, worst %.3f over %d\n", sum_of_ratios / searched, worst,
-              searched);
+  std::printf("plan / best of all: mean %.3f, worst %.3f over %d\n", sum_of_ratios / searched,
+              worst, searched);
 }
 
 TEST(PlannerProperty, EveryPlanIsValidAndNotBelowTheBounds) {
@@ -81,7 +82,8 @@ TEST(PlannerProperty, EveryPlanIsValidAndNotBelowTheBounds) {
     shape.units_per_second = 2000;
     Trace trace = RandomTrace(seed, shape);
     if (seed % 4 == 1) trace.link.h2d *= 0.5;
-    if (seed % 4 == 2) trace.link.duplex_h2d = trace.link.h2d * 0.6, trace.link.duplex_d2h = trace.link.d2h;
+    if (seed % 4 == 2)
+      trace.link.duplex_h2d = trace.link.h2d * 0.6, trace.link.duplex_d2h = trace.link.d2h;
     const Lifetimes life = FindLifetimes(trace);
     const Bytes least = *std::max_element(life.touched.begin(), life.touched.end());
     const Bytes most = *std::max_element(life.live.begin(), life.live.end());

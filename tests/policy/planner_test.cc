@@ -31,7 +31,8 @@ TraceBuilder Training(int layers, Bytes mib, double seconds) {
     activations.push_back(next);
   }
   for (int i = layers; i > 0; --i) {
-    builder.Run(seconds, {activations[static_cast<size_t>(i)], activations[static_cast<size_t>(i - 1)]});
+    builder.Run(seconds,
+                {activations[static_cast<size_t>(i)], activations[static_cast<size_t>(i - 1)]});
   }
   return builder;
 }
@@ -142,7 +143,8 @@ TEST(Planner, EveryMoveNamesItsLastAndNextUser) {
   auto touches = [&](uint32_t launch, uint32_t tensor) {
     const Launch& l = builder.trace().launches[launch];
     return std::count(l.reads.begin(), l.reads.end(), tensor) +
-               std::count(l.writes.begin(), l.writes.end(), tensor) > 0;
+               std::count(l.writes.begin(), l.writes.end(), tensor) >
+           0;
   };
   for (const auto* moves : {&plan.evictions, &plan.fetches}) {
     for (const Move& move : *moves) {

@@ -12,12 +12,12 @@ namespace atp::policy {
 
 struct RandomTraceOptions {
   uint32_t launches = 8, tensors = 6;
-  uint32_t touches = 2;        // most of each kind for a launch
-  Bytes unit = 1;              // sizes are multiples of it
-  uint32_t most_units = 1;     // of a tensor
-  uint32_t most_workspace = 0; // units
-  double second_step = 1;      // durations are 1, 2 or 3 of it
-  double units_per_second = 1; // both directions of the link
+  uint32_t touches = 2;         // most of each kind for a launch
+  Bytes unit = 1;               // sizes are multiples of it
+  uint32_t most_units = 1;      // of a tensor
+  uint32_t most_workspace = 0;  // units
+  double second_step = 1;       // durations are 1, 2 or 3 of it
+  double units_per_second = 1;  // both directions of the link
 };
 
 inline Trace RandomTrace(uint64_t seed, const RandomTraceOptions& o) {

@@ -54,7 +54,7 @@ TEST_F(ValidateTest, AcceptsAPlan) {
 }
 
 TEST_F(ValidateTest, FindsMemoryExceeded) {
-  memory_ = kMemory - 20 * kMiB;
+  memory_ = kMemory - 30 * kMiB;
   ExpectProblem("memory is exceeded");
 }
 
