@@ -2,8 +2,6 @@
 #include "policy/replay/executor.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 namespace atp::policy {
 
@@ -210,7 +208,6 @@ bool Executor::ServeFaults(const std::vector<Block>& missing, uint32_t faults_pe
     AwaitIdle(CopyDirection::kH2d);
     served = MakeRoom(machine_.BytesOf(block));
     if (!served) break;
-    if (getenv("DBG")) fprintf(stderr,"fault period %lu launch %u tensor %u block %u\n", current_/uses_.launches, Position(), machine_.TensorOf(block), block-machine_.FirstBlock(machine_.TensorOf(block)));
     ++result_.fault_blocks;
     if (machine_.StateOf(block) == State::kUnborn) {
       machine_.Populate(block);

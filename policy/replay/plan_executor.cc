@@ -54,7 +54,12 @@ void PlanExecutor::BeginPeriod(uint32_t period) {
     const bool this_period = move.start >= plan_.launch_end[move.after] - kClockSlack;
     // In period 0, what left after the last launches of the period before.
     job.launch = base + move.after;
-    if (!this_period) job.launch = period == 0 ? kNever : job.launch - uses_.launches;
+    job.until = uses_.NextUse(move.tensor, job.launch);
+    if (!this_period) {
+      job.launch = period == 0 ? kNever : job.launch - uses_.launches;
+      // One period earlier, and not before the first launch.
+      if (job.until != kNever) job.until -= std::min<Instance>(job.until, uses_.launches);
+    }
     evictions_.push_back(job);
   }
   for (size_t i = 0; i < plan_.fetches.size(); ++i) {
@@ -116,15 +121,12 @@ void PlanExecutor::PumpEvictions() {
 
 // False when the job is through.
 bool PlanExecutor::StepEviction(Job* job) {
-  const uint32_t tensor = job->move->tensor;
-  const bool initial = job->launch == kNever;
-  const Instance next_use = machine_.NextUseOf(tensor);
-  // Too late, or used again since: it stays.
-  const bool stays = next_use <= current() || TouchedNow(tensor);
+  // Too late, or in use: it stays.
+  const bool stays = job->until <= current() || TouchedNow(job->move->tensor);
   for (; job->next < job->end; ++job->next) {
     const Block block = job->next;
     if (stays || machine_.StateOf(block) != State::kIn) continue;
-    if (!initial && fetched_for_[block] == next_use + 1) continue;  // its fetch came first
+    if (fetched_for_[block] == job->until + 1) continue;  // its fetch came first
     ++job->next;
     Evict(block, options_.costs.move_seconds);
     return true;

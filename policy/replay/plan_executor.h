@@ -26,6 +26,7 @@ class PlanExecutor : public Executor {
   struct Job {
     const Move* move = nullptr;
     Instance launch = 0;   // evict: the last user; fetch: the next user
+    Instance until = 0;    // evict: the next user; no longer wanted once that one waits
     Instance trigger = 0;  // fetch: starts `offset` seconds after this launch started
     double offset = 0;
     Block next = 0, end = 0;  // blocks not handled yet
