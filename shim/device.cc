@@ -37,11 +37,8 @@ int Attribute(CUdevice_attribute attribute, CUdevice device) {
   return value;
 }
 
-// Other users of the card (the runtime's own buffers, loaded code, a desktop) get a fiftieth, at
-// least 16 MiB, never more than an eighth.
-uint64_t Reserve(uint64_t total) {
-  return std::min(std::max(total / 50, uint64_t{16} << 20), total / 8);
-}
+// Other users of the card (the runtime's own buffers, loaded code, a desktop) get a fiftieth.
+uint64_t Reserve(uint64_t total) { return total / 50; }
 
 uint64_t ChooseBudget(const Device& device) {
   const uint64_t reserve = Reserve(device.total);

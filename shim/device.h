@@ -21,11 +21,10 @@ struct Device {
   bool can_manage = false;  // managed memory with concurrent access, and not coherent with the host
   CUcontext context = nullptr;  // the first one seen; hints are issued in it
 
-  std::atomic<uint64_t> managed{0};  // bytes mapped by our placement
-  std::atomic<uint64_t> native{
-      0};  // bytes of plain device memory that the program holds, as far as seen
-  std::atomic<uint64_t> packed{
-      0};  // of these: small allocations that placement chose to leave native
+  // Bytes that the program holds: mapped by our placement; plain, as far as seen; and of these,
+  // small allocations that placement left plain.
+  std::atomic<uint64_t> managed{0}, native{0}, packed{0};
+  std::atomic<bool> ever_managed{false};
 };
 
 // Null: no current context, or the driver refused a basic question.

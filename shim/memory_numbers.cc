@@ -33,10 +33,12 @@ void CorrectMemoryInfo(const Device* device, size_t* free, size_t* total) {
   // What was in use before us (the context, other processes) stays in use.
   const uint64_t before_us = FreeOf(physical_total, device->free_at_start);
   const uint64_t unclaimed = FreeOf(*total, before_us + held);
-  // Others may have taken memory since; the driver knows. Managed bytes that are on the host just
-  // now are not free for the program.
-  const bool physical = Settings().report_memory == ReportMemory::kPhysical;
-  *free = physical && usage.managed == 0 ? std::min<uint64_t>(*free, unclaimed) : unclaimed;
+  // Others may have taken memory since, and the driver knows: but only while nothing is managed,
+  // because managed bytes that are on the host just now are not free for the program, and chunks
+  // that the driver keeps for managed memory are.
+  const bool ask_driver = Settings().report_memory == ReportMemory::kPhysical &&
+                          !device->ever_managed.load(std::memory_order_relaxed);
+  *free = ask_driver ? std::min<uint64_t>(*free, unclaimed) : unclaimed;
 }
 
 }  // namespace atp::shim

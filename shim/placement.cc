@@ -36,12 +36,13 @@ void WatchIfNear(const Device& device) {
 // Without a policy nobody else says it.
 void SayOnceThatMemoryMoves(const Device& device) {
   static std::atomic<bool> said{false};
-  const uint64_t managed = device.managed.load(std::memory_order_relaxed);
-  if (Learned() || managed <= ManagedRoom(device) || said.exchange(true)) return;
+  const Usage usage = UsageOf(device);
+  if (Learned() || usage.managed <= ManagedRoom(device) || said.exchange(true)) return;
   ATP_LOG_WARN(
-      "device %d (%s): %s of managed memory exceed the budget of %s: the driver moves "
-      "memory on demand, without hints (ATP_POLICY=managed)",
-      device.ordinal, device.name, HumanBytes(managed).text(), HumanBytes(device.budget).text());
+      "device %d (%s): %s of managed and %s of plain memory exceed the budget of %s: the "
+      "driver moves memory on demand, without hints (ATP_POLICY=managed)",
+      device.ordinal, device.name, HumanBytes(usage.managed).text(),
+      HumanBytes(usage.native).text(), HumanBytes(device.budget).text());
 }
 
 // What fits the device's budget needs no promise of the host. Adds to the promise, or refuses.
@@ -91,6 +92,7 @@ Record* MapManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* 
     return nullptr;
   }
   device->managed.fetch_add(mapped, std::memory_order_relaxed);
+  device->ever_managed.store(true, std::memory_order_relaxed);
   WatchIfNear(*device);
   SayOnceThatMemoryMoves(*device);
   StartLoopOnce(*device, context);

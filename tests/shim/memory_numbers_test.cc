@@ -29,13 +29,20 @@ TEST_F(MemoryNumbersTest, BeforeAnyAllocationTheDriversAnswerStands) {
 
 TEST_F(MemoryNumbersTest, WhatTheProgramAllocatedIsUsedWhereverItLies) {
   device_.managed = 4 * kGiB;
+  device_.ever_managed = true;
   EXPECT_EQ(Free(15 * kGiB), 11 * kGiB);  // all of it on the host
   EXPECT_EQ(Free(11 * kGiB), 11 * kGiB);  // all of it on the device
 }
 
 TEST_F(MemoryNumbersTest, FreeIsNeverNegative) {
   device_.managed = 40 * kGiB;
+  device_.ever_managed = true;
   EXPECT_EQ(Free(2 * kGiB), 0u);
+}
+
+TEST_F(MemoryNumbersTest, ChunksThatTheDriverKeepsAfterManagedMemoryIsFreedAreFree) {
+  device_.ever_managed = true;
+  EXPECT_EQ(Free(14 * kGiB), 15 * kGiB);
 }
 
 TEST_F(MemoryNumbersTest, WithoutManagedMemoryOthersUseShowsToo) {
