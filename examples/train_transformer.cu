@@ -111,7 +111,9 @@ uint64_t WeightsChecksum(const Model& model) {
 bool Train(const Settings& s) {
   const std::vector<unsigned char> text = ReadText(s.text, s.config);
   const size_t token_bytes = s.config.tokens() * sizeof(int);
-  const AdamW adam;
+  AdamW adam;
+  // Wide models want smaller steps.
+  adam.learning_rate = std::fmin(1e-3f, 0.256f / float(s.config.width));
   DeviceMemory memory;
   Model model(s.config, &memory);
   int* tokens = memory.Allocate<int>("tokens", s.config.tokens());
