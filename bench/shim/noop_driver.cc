@@ -19,9 +19,10 @@ constexpr size_t kTotal = size_t{1} << 40;
 const CUcontext kContext = reinterpret_cast<CUcontext>(0x1000);
 thread_local CUcontext t_current = nullptr;
 
-// Addresses: last freed, first given.
-std::mutex mutex;
-std::vector<CUdeviceptr> free_list;
+// Addresses: last freed, first given. On the heap for good, because programs call the driver in
+// their last destructors.
+std::mutex& mutex = *new std::mutex;
+std::vector<CUdeviceptr>& free_list = *new std::vector<CUdeviceptr>;
 CUdeviceptr next_address = 0x200000000000;
 
 CUresult Take(CUdeviceptr* address, size_t bytes) {

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that uses the driver in the ways in which processes come and go: guest WAY. Prints what
+// it sees; opens the driver itself.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+namespace {
+
+template <typename F>
+F Find(const char* symbol) {
+  void* handle = dlopen("libcuda.so.1", RTLD_NOW);
+  void* function = handle != nullptr ? dlsym(handle, symbol) : nullptr;
+  if (function == nullptr) {
+    printf("no %s\n", symbol);
+    exit(3);
+  }
+  return reinterpret_cast<F>(function);
+}
+
+// Allocates, frees and asks; true when all of it works.
+bool Use() {
+  const auto init = Find<decltype(&cuInit)>("cuInit");
+  const auto retain = Find<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
+  const auto set_current = Find<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent");
+  const auto allocate = Find<decltype(&cuMemAlloc)>("cuMemAlloc_v2");
+  const auto release = Find<decltype(&cuMemFree)>("cuMemFree_v2");
+  CUcontext context;
+  if (init(0) != 0 || retain(&context, 0) != 0 || set_current(context) != 0) return false;
+  for (size_t bytes : {size_t{100}, size_t{3} << 20, size_t{40} << 20}) {
+    CUdeviceptr address = 0;
+    if (allocate(&address, bytes) != 0 || release(address) != 0) return false;
+  }
+  return true;
+}
+
+void WaitAndPrint(const char* what, pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("%s: exit %d signal %d\n", what, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+         WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+template <typename Body>
+void InChild(const char* what, Body body) {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  WaitAndPrint(what, child);
+}
+
+// A call that takes none of the driver's locks, so that only ours could hang it.
+bool AskInForkedChild() {
+  size_t free = 0, total = 0;
+  return Find<decltype(&cuMemGetInfo)>("cuMemGetInfo_v2")(&free, &total) == 0 && total > 0;
+}
+
+void ForkBeforeUse() {
+  InChild("child uses", Use);
+  printf("parent uses: %d\n", Use());
+}
+void ForkAfterLookups() {
+  Find<decltype(&cuGetProcAddress)>("cuGetProcAddress_v2");
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status;
+  Find<decltype(&cuGetProcAddress)>("cuGetProcAddress_v2")("cuLaunchKernel", &function, 13000, 0,
+                                                           &status);
+  InChild("child uses", Use);
+  printf("parent uses: %d\n", Use());
+}
+void ForkAfterUse() {
+  printf("parent uses: %d\n", Use());
+  InChild("child asks", AskInForkedChild);
+  printf("parent uses: %d\n", Use());
+}
+void ForkWhileInside() {
+  printf("parent uses: %d\n", Use());
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop.load()) Use();
+  });
+  for (int i = 0; i < 20; ++i) InChild("child asks", AskInForkedChild);
+  stop = true;
+  busy.join();
+}
+void ExecAfterUse(char* self) {
+  Use();
+  fflush(stdout);
+  const pid_t child = vfork();
+  if (child == 0) {
+    execl(self, self, "use", nullptr);
+    _exit(9);
+  }
+  WaitAndPrint("vforked child", child);
+  fflush(stdout);
+  execl(self, self, "use", nullptr);
+}
+void ManyThreads() {
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 32; ++i) threads.emplace_back([&] { good += Use(); });
+  for (std::thread& thread : threads) thread.join();
+  printf("threads that could use it: %d\n", good.load());
+}
+void ThreadsThatDie() {
+  for (int i = 0; i < 10; ++i) {
+    pthread_t thread;
+    pthread_create(
+        &thread, nullptr,
+        [](void*) -> void* {
+          Use();
+          pthread_exit(nullptr);
+        },
+        nullptr);
+    pthread_join(thread, nullptr);
+  }
+  printf("after the threads: %d\n", Use());
+}
+void ExitInThread() {
+  Use();
+  printf("exits\n");
+  fflush(stdout);
+  std::thread([] { exit(4); }).join();
+}
+// Destructors of the program's statics run after handlers that were registered later, ours among
+// them.
+struct UsesAtEnd {
+  ~UsesAtEnd() { printf("at the end: %d\n", Use()); }
+};
+void StaticDestructor() {
+  static UsesAtEnd at_end;
+  printf("uses: %d\n", Use());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const struct {
+    const char* name;
+    void (*run)();
+  } kWays[] = {{"fork-before", ForkBeforeUse},   {"fork-after-lookups", ForkAfterLookups},
+               {"fork-after", ForkAfterUse},     {"fork-inside", ForkWhileInside},
+               {"threads", ManyThreads},         {"dying-threads", ThreadsThatDie},
+               {"exit-in-thread", ExitInThread}, {"static-destructor", StaticDestructor}};
+  for (const auto& way : kWays) {
+    if (strcmp(argv[1], way.name) == 0) way.run();
+  }
+  if (strcmp(argv[1], "use") == 0) printf("uses: %d\n", Use());
+  if (strcmp(argv[1], "exec") == 0) ExecAfterUse(argv[0]);
+  if (strcmp(argv[1], "at-once") == 0) {
+    printf("uses: %d\n", Use());
+    fflush(stdout);
+    _exit(0);
+  }
+  return 0;
+}

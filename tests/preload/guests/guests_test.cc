@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library as a guest: unnoticed where there is no CUDA, and in processes that fork, exec,
+// thread and end in every way.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+const std::string kFolder = ATP_GUEST_FOLDER;
+const std::string kShim = ATP_SHIM_FILE;
+
+Finished Guest(const std::string& way, const std::vector<std::string>& preloaded,
+               Environment more = {}) {
+  Environment environment = {{"LD_LIBRARY_PATH", ATP_NOOP_DRIVER_FOLDER},
+                             {"LD_PRELOAD", Preload(preloaded)}};
+  environment.merge(more);
+  return RunChild({kFolder + "/guest", way}, environment);
+}
+
+void ExpectSame(const Finished& native, const Finished& with) {
+  EXPECT_EQ(with.exit_code, native.exit_code);
+  EXPECT_EQ(with.signal, native.signal);
+  EXPECT_EQ(with.out, native.out);
+  EXPECT_EQ(with.err, native.err);
+}
+
+class InertTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(InertTest, AProcessWithoutCudaDoesNotNotice) {
+  if (access(GetParam()[0].c_str(), X_OK) != 0) GTEST_SKIP() << GetParam()[0] << " is not here";
+  const Finished native = RunChild(GetParam(), {{"LD_PRELOAD", Preload({})}});
+  ExpectSame(native, RunChild(GetParam(), {{"LD_PRELOAD", Preload({kShim})}}));
+  ExpectSame(native, RunChild(GetParam(), {{"LD_PRELOAD", Preload({kShim})},
+                                           {"LD_BIND_NOW", "1"},
+                                           {"ATP_POLICY", "nonsense"}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, InertTest,
+    testing::Values(std::vector<std::string>{"/bin/true"},
+                    std::vector<std::string>{"/bin/sh", "-c", "echo out; echo err >&2; exit 7"},
+                    std::vector<std::string>{"/bin/sh", "-c",
+                                             "grep Threads /proc/self/status; ls /proc/self/fd"},
+                    std::vector<std::string>{
+                        "/usr/bin/python3", "-c",
+                        "import ctypes, threading; print(ctypes.CDLL(None).abs(-3))"},
+                    std::vector<std::string>{kFolder + "/static_program"}));
+
+class GuestTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GuestTest, WorksAsWithoutUs) {
+  const Finished native = Guest(GetParam(), {});
+  EXPECT_FALSE(native.out.empty());
+  ExpectSame(native, Guest(GetParam(), {kShim}));
+  ExpectSame(native, Guest(GetParam(), {kShim}, {{"ATP_POLICY", "managed"}}));
+  ExpectSame(native, Guest(GetParam(), {kShim}, {{"ATP_BUDGET", "8MiB"}, {"ATP_LOG", "error"}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GuestTest,
+                         testing::Values("use", "fork-before", "fork-after-lookups", "fork-after",
+                                         "fork-inside", "exec", "threads", "dying-threads",
+                                         "exit-in-thread", "static-destructor", "at-once"));
+
+TEST(Guest, AnotherHookLibraryWorksInBothOrders) {
+  const std::string other = kFolder + "/libother_hook.so";
+  const Finished native = Guest("use", {other});
+  ExpectSame(native, Guest("use", {kShim, other}));
+  ExpectSame(native, Guest("use", {other, kShim}));
+}
+
+TEST(Guest, ThreeHundredProcessesAtOnceAllWork) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 300; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      setenv("LD_LIBRARY_PATH", ATP_NOOP_DRIVER_FOLDER, 1);
+      setenv("LD_PRELOAD", Preload({kShim}).c_str(), 1);
+      if (freopen("/dev/null", "w", stdout) == nullptr) _exit(8);
+      execl((kFolder + "/guest").c_str(), "guest", "use", nullptr);
+      _exit(9);
+    }
+    children.push_back(child);
+  }
+  for (pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(Guest, ABadSettingGivesOneClearLineAndTheDefault) {
+  const Finished run = Guest("use", {kShim}, {{"ATP_BUDGET", "plenty"}});
+  EXPECT_EQ(run.out, "uses: 1\n");
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  for (const char* part : {"ATP_BUDGET", "plenty", "16GiB", "default"}) {
+    EXPECT_NE(run.err.find(part), std::string::npos) << part << " in " << run.err;
+  }
+}
+
+TEST(Guest, ABudgetLargerThanTheCardIsSaidAndNotUsed) {
+  const Finished run = Guest("use", {kShim}, {{"ATP_BUDGET", "4TiB"}});
+  EXPECT_EQ(run.out, "uses: 1\n");
+  EXPECT_NE(run.err.find("4.0 TiB"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("1.0 TiB"), std::string::npos) << run.err;
+}
+
+TEST(Guest, WithoutADriverTheProgramSeesWhatItWouldSee) {
+  const Environment bare = {{"LD_PRELOAD", Preload({kShim})}};
+  const Finished run = RunChild({kFolder + "/guest", "use"}, bare);
+  ExpectSame(RunChild({kFolder + "/guest", "use"}, {{"LD_PRELOAD", Preload({})}}), run);
+}
+
+}  // namespace
+}  // namespace atp::preload
