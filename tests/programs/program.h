@@ -68,6 +68,7 @@ class Buffer {
     CUDA_OK(cudaMemcpy(pointer_, values.data(), bytes(), cudaMemcpyHostToDevice));
   }
   std::vector<T> Download() const {
+    CUDA_OK(cudaGetLastError());  // a launch that was refused
     std::vector<T> values(count_);
     CUDA_OK(cudaMemcpy(values.data(), pointer_, bytes(), cudaMemcpyDeviceToHost));
     return values;
