@@ -18,6 +18,7 @@ constexpr Baseline kBaselines[] = {
      MakeBelady},
     {"g10", "G10's greedy: whole tensors, largest reducible area first", false, MakeG10},
     {"vtensor", "vTensor-like: parts of tensors at the moment of a deficit", false, MakeVTensor},
+    {"vtensor-whole", "the same with whole tensors only", false, MakeVTensorWhole},
     {"static-pin", "SUV-like: the hottest data pinned, the rest read over the link", false,
      MakeStaticPin},
     {"protect", "a fixed subset is never evicted, the rest by faults", false, MakeProtect},

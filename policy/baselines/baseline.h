@@ -46,6 +46,7 @@ Policy MakeDeepUm(const Trace& trace, const PlanOptions& options);
 Policy MakeBelady(const Trace& trace, const PlanOptions& options);
 Policy MakeG10(const Trace& trace, const PlanOptions& options);
 Policy MakeVTensor(const Trace& trace, const PlanOptions& options);
+Policy MakeVTensorWhole(const Trace& trace, const PlanOptions& options);
 Policy MakeAtp(const Trace& trace, const PlanOptions& options);
 Policy MakeStaticPin(const Trace& trace, const PlanOptions& options);
 Policy MakeProtect(const Trace& trace, const PlanOptions& options);
