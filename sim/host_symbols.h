@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The symbols that the simulated driver exports and a real driver does not. A caller finds them by dlsym on
-// libcuda.so.1 and copies these prototypes; their absence means a real driver. They let one host thread play several
-// host threads in virtual time, so that a program together with helper threads of a preload library is deterministic.
+// The symbols that the simulated driver exports and a real driver does not. A caller finds them by
+// dlsym on libcuda.so.1 and copies these prototypes; their absence means a real driver. They let
+// one host thread play several host threads in virtual time, so that a program together with helper
+// threads of a preload library is deterministic.
 #pragma once
 
 #include <cuda.h>
 #include <stdint.h>
 
 extern "C" {
-// Driver calls of the calling thread are from now on made by lane `lane` and cost its CPU time. Lane 0 is the thread's own. Another number names
-// a lane of this thread that is created at first use, with the clock of the lane that was current. Returns the lane that was current before.
+// Driver calls of the calling thread are from now on made by lane `lane` and cost its CPU time.
+// Lane 0 is the thread's own. Another number names a lane of this thread that is created at first
+// use, with the clock of the lane that was current. Returns the lane that was current before.
 uint32_t atpSimLane(uint32_t lane);
 
 // Virtual now of the calling thread's current lane, in nanoseconds since cuInit.
 uint64_t atpSimNow(void);
 
-// Moves the current lane to the first completion among `events`, or to `deadline_ns` if that is earlier (UINT64_MAX = none). Returns the
-// index of the event that completed, -1 for the deadline. Never-recorded events count as complete. Nothing later has been simulated on return.
+// Moves the current lane to the first completion among `events`, or to `deadline_ns` if that is
+// earlier (UINT64_MAX = none). Returns the index of the event that completed, -1 for the deadline.
+// Never-recorded events count as complete. Nothing later has been simulated on return.
 int atpSimWaitAny(const CUevent* events, uint32_t count, uint64_t deadline_ns);
 }

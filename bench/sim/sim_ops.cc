@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast is the interpreter? Tiled SGEMM (16x16, n = 512) and vector add on one core, for each build of the handlers.
+// How fast is the interpreter? Tiled SGEMM (16x16, n = 512) and vector add on one core, for each
+// build of the handlers.
 //
-// Prints "variant sgemm_gflops vadd_melements ns_per_warp_instruction"; --json prints the same as one object. Best of several runs.
-// Times are CPU time of the one thread that runs, so that other work on the machine disturbs little.
+// Prints "variant sgemm_gflops vadd_melements ns_per_warp_instruction"; --json prints the same as
+// one object. Best of several runs. Times are CPU time of the one thread that runs, so that other
+// work on the machine disturbs little.
 #include <time.h>
 
 #include <algorithm>
@@ -82,7 +84,9 @@ $loop:
 )";
   for (int k = 0; k < 16; ++k) {
     char line[160];
-    std::snprintf(line, sizeof(line), "ld.shared.f32 %%f4, [%%r19+%d]; ld.shared.f32 %%f5, [%%r15+%d]; fma.rn.f32 %%f1, %%f5, %%f4, %%f1;\n",
+    std::snprintf(line, sizeof(line),
+                  "ld.shared.f32 %%f4, [%%r19+%d]; ld.shared.f32 %%f5, [%%r15+%d]; fma.rn.f32 "
+                  "%%f1, %%f5, %%f4, %%f1;\n",
                   64 * k, 4 * k);
     ptx += line;
   }
@@ -109,7 +113,8 @@ struct Timing {
   uint64_t warp_instructions = 0;
 };
 
-Timing Time(Module* module, const char* kernel, const LaunchConfig& config, uint32_t n, uint64_t bytes, Memory* memory, int runs) {
+Timing Time(Module* module, const char* kernel, const LaunchConfig& config, uint32_t n,
+            uint64_t bytes, Memory* memory, int runs) {
   std::vector<uint8_t> params(28);
   for (int k = 0; k < 3; ++k) {
     uint64_t address = Memory::kBase + static_cast<uint64_t>(k) * bytes;
@@ -151,7 +156,9 @@ int main(int argc, char** argv) {
   const int runs = smoke ? 1 : 7;
   Memory memory(size_t{3} * std::max<size_t>(size_t{n} * n * 4, size_t{elements} * 4));
   if (json) std::printf("{");
-  if (!json) std::printf("%-8s %14s %16s %24s\n", "variant", "sgemm_gflops", "vadd_melements", "ns_per_warp_instruction");
+  if (!json)
+    std::printf("%-8s %14s %16s %24s\n", "variant", "sgemm_gflops", "vadd_melements",
+                "ns_per_warp_instruction");
   const char* separator = "";
   for (const auto* variant : atp::sim::exec::UsableVariants()) {
     atp::sim::exec::SelectVariant(variant->name);
@@ -171,11 +178,14 @@ int main(int argc, char** argv) {
     flat.grid[0] = elements / 256;
     flat.block[0] = 256;
     Timing vadd = Time(module.get(), "vadd", flat, elements, uint64_t{elements} * 4, &memory, runs);
-    double gflops = 2.0 * n * n * n / sgemm.seconds * 1e-9, melements = elements / vadd.seconds * 1e-6;
+    double gflops = 2.0 * n * n * n / sgemm.seconds * 1e-9,
+           melements = elements / vadd.seconds * 1e-6;
     double ns = sgemm.seconds * 1e9 / static_cast<double>(sgemm.warp_instructions);
     if (json) {
-      std::printf("%s\"%s\":{\"sgemm_gflops\":%.3f,\"vadd_melements\":%.1f,\"ns_per_warp_instruction\":%.2f}", separator,
-                  variant->name, gflops, melements, ns);
+      std::printf(
+          "%s\"%s\":{\"sgemm_gflops\":%.3f,\"vadd_melements\":%.1f,\"ns_per_warp_instruction\":%."
+          "2f}",
+          separator, variant->name, gflops, melements, ns);
       separator = ",";
     } else {
       std::printf("%-8s %14.3f %16.1f %24.2f\n", variant->name, gflops, melements, ns);

@@ -34,7 +34,7 @@ struct LpOptions {
   bool clean_leaves_free =
       true;  // as bound_safe: what the period never writes leaves without a copy
   int max_rounds = 60;
-  int max_stalled = 15;  // rounds in a row that do not raise the value
+  int max_stalled = 15;     // rounds in a row that do not raise the value
   double tolerance = 1e-5;  // relative; cuts violated by less are not added
 };
 

@@ -40,7 +40,8 @@ class LaneReader {
 
  private:
   uint8_t* Host(uint64_t address, uint32_t bytes) {
-    // LaneAddress reports failures by the instruction's place in the code, so the copy must not be shown to it.
+    // LaneAddress reports failures by the instruction's place in the code, so the copy must not be
+    // shown to it.
     AccessCache* cache = warp_.caches + insn_.cache;
     uint64_t tag = address >> kTagShift, offset = address & kOffsetMask;
     if (tag == kTagMemory || tag == kTagInternal) {
@@ -49,7 +50,8 @@ class LaneReader {
       return reinterpret_cast<uint8_t*>(address + static_cast<uint64_t>(cache->delta));
     }
     Block& block = *warp_.block;
-    if (tag == kTagShared && offset <= block.shared_bytes && block.shared_bytes - offset >= bytes) return block.shared + offset;
+    if (tag == kTagShared && offset <= block.shared_bytes && block.shared_bytes - offset >= bytes)
+      return block.shared + offset;
     if (tag == kTagLocal && offset <= warp_.local_stride && warp_.local_stride - offset >= bytes) {
       return warp_.local + static_cast<size_t>(lane_) * warp_.local_stride + offset;
     }
@@ -74,9 +76,15 @@ uint64_t Argument(const Warp& warp, const Insn* insn, uint32_t index, int lane) 
   uint64_t value = 0;
   const uint8_t* from = warp.regs;
   switch (entry[0]) {
-    case Formal::kStack: from += static_cast<size_t>(lane) * warp.frame->program->param_stride + entry[1]; break;
-    case Formal::kWide: from += entry[1] + static_cast<uint32_t>(lane) * 8; break;
-    default: from += entry[1] + static_cast<uint32_t>(lane) * 4; break;
+    case Formal::kStack:
+      from += static_cast<size_t>(lane) * warp.frame->program->param_stride + entry[1];
+      break;
+    case Formal::kWide:
+      from += entry[1] + static_cast<uint32_t>(lane) * 8;
+      break;
+    default:
+      from += entry[1] + static_cast<uint32_t>(lane) * 4;
+      break;
   }
   std::memcpy(&value, from, std::min<uint32_t>(entry[2], 8));
   return value;
@@ -89,17 +97,25 @@ void SetResult(Warp& warp, const Insn* insn, int lane, uint64_t value) {
   const uint32_t* entry = table + 1;
   uint8_t* to = warp.regs;
   switch (entry[0]) {
-    case Formal::kStack: to += static_cast<size_t>(lane) * warp.frame->program->param_stride + entry[1]; break;
-    case Formal::kWide: to += entry[1] + static_cast<uint32_t>(lane) * 8; break;
-    default: to += entry[1] + static_cast<uint32_t>(lane) * 4; break;
+    case Formal::kStack:
+      to += static_cast<size_t>(lane) * warp.frame->program->param_stride + entry[1];
+      break;
+    case Formal::kWide:
+      to += entry[1] + static_cast<uint32_t>(lane) * 8;
+      break;
+    default:
+      to += entry[1] + static_cast<uint32_t>(lane) * 4;
+      break;
   }
   std::memcpy(to, &value, std::min<uint32_t>(entry[2], 8));
 }
 
-// One conversion of a format string. Arguments are packed as in C varargs: 4 bytes for int, 8 for the rest, aligned.
+// One conversion of a format string. Arguments are packed as in C varargs: 4 bytes for int, 8 for
+// the rest, aligned.
 class Printer {
  public:
-  Printer(LaneReader* reader, uint64_t arguments, std::string* out) : reader_(*reader), at_(arguments), out_(*out) {}
+  Printer(LaneReader* reader, uint64_t arguments, std::string* out)
+      : reader_(*reader), at_(arguments), out_(*out) {}
 
   bool Run(const std::string& format) {
     for (size_t k = 0; k < format.size() && out_.size() < kMaxPrinted; ++k) {
@@ -167,8 +183,16 @@ bool Printer::Conversion(const std::string& format, size_t* k) {
 bool Printer::Convert(std::string spec, char kind, int longs) {
   // A width such as 999999 would only fill the log; snprintf's buffer limits it.
   switch (kind) {
-    case '%': out_.push_back('%'); return true;
-    case 'd': case 'i': case 'u': case 'x': case 'X': case 'o': case 'c':
+    case '%':
+      out_.push_back('%');
+      return true;
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o':
+    case 'c':
       if (longs > 0 && kind != 'c') {
         int64_t value = 0;
         if (!Next(&value)) return false;
@@ -179,7 +203,14 @@ bool Printer::Convert(std::string spec, char kind, int longs) {
         Print(spec + kind, value);
       }
       return true;
-    case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A': {
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': {
       double value = 0;
       if (!Next(&value)) return false;
       Print(spec + kind, value);
@@ -203,7 +234,9 @@ bool Printer::Convert(std::string spec, char kind, int longs) {
       Print(spec + 's', text.c_str());
       return true;
     }
-    default: out_ += spec + kind; return true;
+    default:
+      out_ += spec + kind;
+      return true;
   }
 }
 
@@ -236,9 +269,11 @@ const Insn* AssertFail(Warp& warp, const Insn* insn) {
   uint32_t x = thread % config.block[0], y = thread / config.block[0] % config.block[1];
   uint32_t z = thread / config.block[0] / config.block[1];
   char place[160];
-  std::snprintf(place, sizeof(place), "block: [%u,%u,%u], thread: [%u,%u,%u]", block.id[0], block.id[1], block.id[2], x, y, z);
-  std::string line = file + ":" + std::to_string(static_cast<uint32_t>(Argument(warp, insn, 2, lane))) + ": " + function + ": " +
-                     place + " Assertion `" + message + "` failed.";
+  std::snprintf(place, sizeof(place), "block: [%u,%u,%u], thread: [%u,%u,%u]", block.id[0],
+                block.id[1], block.id[2], x, y, z);
+  std::string line = file + ":" +
+                     std::to_string(static_cast<uint32_t>(Argument(warp, insn, 2, lane))) + ": " +
+                     function + ": " + place + " Assertion `" + message + "` failed.";
   warp.worker->log += line + "\n";
   return Fail(warp, insn, ExecStatus::kAssert, line.c_str());
 }
@@ -246,7 +281,8 @@ const Insn* AssertFail(Warp& warp, const Insn* insn) {
 const Insn* Malloc(Warp& warp, const Insn* insn) {
   for (uint32_t rest = warp.mask; rest != 0; rest &= rest - 1) {
     int lane = std::countr_zero(rest);
-    SetResult(warp, insn, lane, warp.block->launch->internal->Allocate(Argument(warp, insn, 0, lane)));
+    SetResult(warp, insn, lane,
+              warp.block->launch->internal->Allocate(Argument(warp, insn, 0, lane)));
   }
   return insn + 1;
 }
@@ -265,11 +301,16 @@ const Insn* Free(Warp& warp, const Insn* insn) {
 
 const Insn* CallBuiltin(Warp& warp, const Insn* insn) {
   switch (static_cast<Builtin>(insn->aux2)) {
-    case Builtin::kPrintf: return Printf(warp, insn);
-    case Builtin::kAssertFail: return AssertFail(warp, insn);
-    case Builtin::kMalloc: return Malloc(warp, insn);
-    case Builtin::kFree: return Free(warp, insn);
-    case Builtin::kNone: break;
+    case Builtin::kPrintf:
+      return Printf(warp, insn);
+    case Builtin::kAssertFail:
+      return AssertFail(warp, insn);
+    case Builtin::kMalloc:
+      return Malloc(warp, insn);
+    case Builtin::kFree:
+      return Free(warp, insn);
+    case Builtin::kNone:
+      break;
   }
   return Fail(warp, insn, ExecStatus::kUnsupported, "call of an unknown function");
 }

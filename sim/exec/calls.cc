@@ -13,13 +13,17 @@ constexpr uint32_t kMaxDepth = 2048;
 // One value of one lane, in whichever way each side keeps it.
 uint8_t* PlaceOf(uint8_t* regs, uint32_t stride, uint32_t kind, uint32_t offset, int lane) {
   switch (kind) {
-    case Formal::kStack: return regs + static_cast<size_t>(lane) * stride + offset;
-    case Formal::kWide: return regs + offset + lane * 8;
-    default: return regs + offset + lane * 4;
+    case Formal::kStack:
+      return regs + static_cast<size_t>(lane) * stride + offset;
+    case Formal::kWide:
+      return regs + offset + lane * 8;
+    default:
+      return regs + offset + lane * 4;
   }
 }
 
-void CopyLanes(uint32_t mask, const Frame& from, const uint32_t* source, const Frame& to, const uint32_t* destination) {
+void CopyLanes(uint32_t mask, const Frame& from, const uint32_t* source, const Frame& to,
+               const uint32_t* destination) {
   uint32_t bytes = std::min(source[2], destination[2]);
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     int lane = std::countr_zero(rest);
@@ -77,7 +81,8 @@ const Insn* CallIndirect(Warp& warp, const Insn* insn) {
       if (targets[lane] == target) same |= 1u << lane;
     }
     uint64_t function = (target & kOffsetMask) / 16;
-    if (target >> kTagShift != kTagCode || function >= code.by_function.size() || code.by_function[function] == nullptr) {
+    if (target >> kTagShift != kTagCode || function >= code.by_function.size() ||
+        code.by_function[function] == nullptr) {
       return FailAddress(warp, insn, ExecStatus::kIllegalAddress, "code", target);
     }
     CallFunction(warp, insn, code.by_function[function], same);

@@ -18,27 +18,53 @@ struct Signature {
 
 Type Doubled(Type type) {
   switch (type) {
-    case Type::kU16: return Type::kU32;
-    case Type::kS16: return Type::kS32;
-    case Type::kU32: return Type::kU64;
-    default: return Type::kS64;
+    case Type::kU16:
+      return Type::kU32;
+    case Type::kS16:
+      return Type::kS32;
+    case Type::kU32:
+      return Type::kU64;
+    default:
+      return Type::kS64;
   }
 }
 
 Signature SignatureOf(const ptx::Op& op) {
   Type t = op.type();
   switch (op.base) {
-    case Base::kAbs: case Base::kNeg: case Base::kNot: case Base::kCnot: case Base::kRcp: case Base::kSqrt:
-    case Base::kRsqrt: case Base::kSin: case Base::kCos: case Base::kEx2: case Base::kLg2: case Base::kTanh:
-    case Base::kBrev: return {t, {t}};
-    case Base::kPopc: case Base::kClz: case Base::kBfind: return {Type::kU32, {t}};
-    case Base::kTestp: return {Type::kPred, {t}};
-    case Base::kShl: case Base::kShr: return {t, {t, Type::kU32}};
-    case Base::kBfe: return {t, {t, Type::kU32, Type::kU32}};
-    case Base::kBfi: return {t, {t, t, Type::kU32, Type::kU32}};
-    case Base::kSelp: return {t, {t, t, Type::kPred}};
-    case Base::kSlct: return {op.types[0], {op.types[0], op.types[0], op.types[1]}};
-    case Base::kDp4a: case Base::kDp2a: {
+    case Base::kAbs:
+    case Base::kNeg:
+    case Base::kNot:
+    case Base::kCnot:
+    case Base::kRcp:
+    case Base::kSqrt:
+    case Base::kRsqrt:
+    case Base::kSin:
+    case Base::kCos:
+    case Base::kEx2:
+    case Base::kLg2:
+    case Base::kTanh:
+    case Base::kBrev:
+      return {t, {t}};
+    case Base::kPopc:
+    case Base::kClz:
+    case Base::kBfind:
+      return {Type::kU32, {t}};
+    case Base::kTestp:
+      return {Type::kPred, {t}};
+    case Base::kShl:
+    case Base::kShr:
+      return {t, {t, Type::kU32}};
+    case Base::kBfe:
+      return {t, {t, Type::kU32, Type::kU32}};
+    case Base::kBfi:
+      return {t, {t, t, Type::kU32, Type::kU32}};
+    case Base::kSelp:
+      return {t, {t, t, Type::kPred}};
+    case Base::kSlct:
+      return {op.types[0], {op.types[0], op.types[0], op.types[1]}};
+    case Base::kDp4a:
+    case Base::kDp2a: {
       bool is_signed = ptx::IsSigned(op.types[0]) || ptx::IsSigned(op.types[1]);
       return {Type::kS32, {Type::kB32, Type::kB32, is_signed ? Type::kS32 : Type::kU32}};
     }
@@ -48,12 +74,21 @@ Signature SignatureOf(const ptx::Op& op) {
     case Base::kMad:
       if (op.Has(Mod::kWide)) return {Doubled(t), {t, t, Doubled(t)}};
       return {t, {t, t, t}};
-    case Base::kFma: case Base::kMadc: case Base::kMad24: case Base::kSad: case Base::kShf: case Base::kPrmt:
-    case Base::kFns: case Base::kLop3: return {t, {t, t, t}};
+    case Base::kFma:
+    case Base::kMadc:
+    case Base::kMad24:
+    case Base::kSad:
+    case Base::kShf:
+    case Base::kPrmt:
+    case Base::kFns:
+    case Base::kLop3:
+      return {t, {t, t, t}};
     case Base::kCvt:
-      if (op.types[0] == Type::kF16x2 || op.types[0] == Type::kBf16x2) return {op.types[0], {op.types[1], op.types[1]}};
+      if (op.types[0] == Type::kF16x2 || op.types[0] == Type::kBf16x2)
+        return {op.types[0], {op.types[1], op.types[1]}};
       return {op.types[0], {op.types[1]}};
-    default: return {t, {t, t}};
+    default:
+      return {t, {t, t}};
   }
 }
 
@@ -66,7 +101,8 @@ uint32_t PrmtMode(const ptx::Op& op) {
 }
 
 uint32_t TestpMode(const ptx::Op& op) {
-  constexpr Mod kModes[] = {Mod::kFinite, Mod::kInfinite, Mod::kNumber, Mod::kNotanumber, Mod::kNormal, Mod::kSubnormal};
+  constexpr Mod kModes[] = {Mod::kFinite,     Mod::kInfinite, Mod::kNumber,
+                            Mod::kNotanumber, Mod::kNormal,   Mod::kSubnormal};
   for (uint32_t k = 0; k < 6; ++k) {
     if (op.Has(kModes[k])) return k;
   }
@@ -127,12 +163,24 @@ bool Decoder::DecodeSetp(const ptx::Op& op) {
   std::copy(slots, slots + 6, insn.r);
   insn.aux = aux;
   switch (result) {
-    case Type::kF32: insn.aux2 = 0x3f800000u; break;
-    case Type::kF16: insn.aux2 = 0x3c00u; break;
-    case Type::kBf16: insn.aux2 = 0x3f80u; break;
-    case Type::kF16x2: insn.aux2 = 0x3c00u; break;
-    case Type::kBf16x2: insn.aux2 = 0x3f80u; break;
-    default: insn.aux2 = 0xffffffffu; break;
+    case Type::kF32:
+      insn.aux2 = 0x3f800000u;
+      break;
+    case Type::kF16:
+      insn.aux2 = 0x3c00u;
+      break;
+    case Type::kBf16:
+      insn.aux2 = 0x3f80u;
+      break;
+    case Type::kF16x2:
+      insn.aux2 = 0x3c00u;
+      break;
+    case Type::kBf16x2:
+      insn.aux2 = 0x3f80u;
+      break;
+    default:
+      insn.aux2 = 0xffffffffu;
+      break;
   }
   FinishDestinations();
   return true;
@@ -144,11 +192,15 @@ bool Decoder::DecodeVectorMov(const ptx::Op& op, bool pack) {
   uint32_t parts = vector.count;
   if (parts != 2 && parts != 4) return Fail("mov of this vector is not supported");
   uint32_t bytes = total / parts;
-  Type part = bytes == 4 ? Type::kB32 : bytes == 2 ? Type::kB16 : bytes == 1 ? Type::kB8 : Type::kNone;
+  Type part = bytes == 4   ? Type::kB32
+              : bytes == 2 ? Type::kB16
+              : bytes == 1 ? Type::kB8
+                           : Type::kNone;
   if (part == Type::kNone) return Fail("mov of this vector is not supported");
   uint32_t slots[6] = {};
   for (uint32_t k = 0; k < parts; ++k) {
-    bool ok = pack ? Source(Element(vector, k), part, &slots[1 + k]) : Destination(Element(vector, k), part, &slots[k]);
+    bool ok = pack ? Source(Element(vector, k), part, &slots[1 + k])
+                   : Destination(Element(vector, k), part, &slots[k]);
     if (!ok) return false;
   }
   bool ok = pack ? Destination(Arg(0), op.type(), &slots[0]) : Source(Arg(1), op.type(), &slots[5]);
@@ -169,7 +221,9 @@ bool Decoder::DecodeMov(const ptx::Op& op) {
   if (ptx::TypeBytes(type) > 8) return Fail("unsupported opcode " + std::string(op.text));
   uint32_t from = 0, to = 0;
   if (!Source(Arg(1), type, &from) || !Destination(Arg(0), type, &to)) return false;
-  Control how = type == Type::kPred ? Control::kCopyPred : ptx::TypeBytes(type) == 8 ? Control::kCopy64 : Control::kCopy32;
+  Control how = type == Type::kPred         ? Control::kCopyPred
+                : ptx::TypeBytes(type) == 8 ? Control::kCopy64
+                                            : Control::kCopy32;
   Insn& insn = EmitControl(how);
   insn.r[0] = to;
   insn.r[1] = from;
@@ -181,10 +235,10 @@ bool Decoder::DecodeCvta(const ptx::Op& op) {
   if (arg_count() != 2 || ptx::TypeBytes(op.type()) != 8) return Fail("unsupported form of cvta");
   uint32_t from = 0, to = 0;
   if (!Source(Arg(1), Type::kB64, &from) || !Destination(Arg(0), Type::kB64, &to)) return false;
-  AddressTag tag = ptx::IsSharedSpace(op)     ? kTagShared
-                   : op.Has(Mod::kLocal)      ? kTagLocal
+  AddressTag tag = ptx::IsSharedSpace(op)                       ? kTagShared
+                   : op.Has(Mod::kLocal)                        ? kTagLocal
                    : op.HasAny({Mod::kParam, Mod::kParamEntry}) ? kTagParam
-                                              : kTagMemory;
+                                                                : kTagMemory;
   if (tag == kTagMemory) {
     Insn& insn = EmitControl(Control::kCopy64);
     insn.r[0] = to;
@@ -195,15 +249,16 @@ bool Decoder::DecodeCvta(const ptx::Op& op) {
   return EmitOp("or.b64", {to, from, ConstantSlot(TagBase(tag), true)});
 }
 
-// The two low bits of the tag tell the window apart; ordinary memory and the driver's own have none set.
+// The two low bits of the tag tell the window apart; ordinary memory and the driver's own have none
+// set.
 bool Decoder::DecodeIsspacep(const ptx::Op& op) {
   if (arg_count() != 2) return Fail("wrong number of operands");
   uint32_t from = 0, to = 0, tag = NewSlot(8 * kLanes);
   if (!Source(Arg(1), Type::kB64, &from) || !Destination(Arg(0), Type::kPred, &to)) return false;
-  uint64_t wanted = ptx::IsSharedSpace(op) ? kTagShared
-                    : op.Has(Mod::kLocal)  ? kTagLocal
+  uint64_t wanted = ptx::IsSharedSpace(op)                       ? kTagShared
+                    : op.Has(Mod::kLocal)                        ? kTagLocal
                     : op.HasAny({Mod::kParam, Mod::kParamEntry}) ? kTagParam
-                                           : kTagMemory;
+                                                                 : kTagMemory;
   if (!EmitOp("shr.u64", {tag, from, ConstantSlot(kTagShift, false)}) ||
       !EmitOp("and.b64", {tag, tag, ConstantSlot(3, true)})) {
     return false;
@@ -222,7 +277,9 @@ bool Decoder::DecodeWarpOp(const ptx::Op& op) {
   uint32_t first = has_destination ? 1 : 0;
   if (arg_count() < first + (has_mask ? 1u : 0u)) return Fail("wrong number of operands");
   uint32_t sources = arg_count() - first - (has_mask ? 1 : 0);
-  uint32_t expected = op.base == Base::kShfl ? 3 : is_vote || op.base == Base::kMatch || op.base == Base::kRedux ? 1 : 0;
+  uint32_t expected = op.base == Base::kShfl                                          ? 3
+                      : is_vote || op.base == Base::kMatch || op.base == Base::kRedux ? 1
+                                                                                      : 0;
   if (sources != expected) return Fail("wrong number of operands");
   uint32_t slots[6] = {SinkSlot(), NewSlot(4), 0, 0, 0, 0};
   for (uint32_t k = 0; k < sources; ++k) {

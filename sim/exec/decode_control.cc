@@ -29,7 +29,8 @@ bool Decoder::DecodeBranch() {
 }
 
 bool Decoder::DecodeBranchTable() {
-  if (arg_count() != 2 || Arg(1).kind != Operand::Kind::kLabel || Arg(1).index >= body_.prototypes.size()) {
+  if (arg_count() != 2 || Arg(1).kind != Operand::Kind::kLabel ||
+      Arg(1).index >= body_.prototypes.size()) {
     return Fail("bad brx.idx");
   }
   uint32_t index = 0;
@@ -92,7 +93,8 @@ bool Decoder::DecodeCall() {
   const ptx::Function& callee = *builder_.module().functions[target.index];
   if (!callee.has_body) {
     Builtin builtin = BuiltinByName(callee.name);
-    if (builtin == Builtin::kNone) return Fail("call of " + std::string(callee.name) + ", which is not defined");
+    if (builtin == Builtin::kNone)
+      return Fail("call of " + std::string(callee.name) + ", which is not defined");
     if (builtin == Builtin::kMalloc || builtin == Builtin::kFree) builder_.code()->ordered = true;
     Insn& insn = EmitControl(Control::kCallBuiltin);
     insn.aux = table_at;
@@ -100,19 +102,23 @@ bool Decoder::DecodeCall() {
     return true;
   }
   size_t given = params == nullptr ? 0 : table[0];
-  if (given != callee.params.size()) return Fail("wrong number of arguments of " + std::string(callee.name));
+  if (given != callee.params.size())
+    return Fail("wrong number of arguments of " + std::string(callee.name));
   Insn& insn = EmitControl(Control::kCall);
   insn.imm = static_cast<int64_t>(reinterpret_cast<intptr_t>(builder_.ProgramOf(target.index)));
   insn.aux = table_at;
   return true;
 }
 
-// r[0] = result, r[1] = barrier, r[2] = threads or zero, r[3] = predicate; aux = 0 sync, 1 arrive, 2 popc, 3 and, 4 or.
+// r[0] = result, r[1] = barrier, r[2] = threads or zero, r[3] = predicate; aux = 0 sync, 1 arrive,
+// 2 popc, 3 and, 4 or.
 bool Decoder::DecodeBarrier(const ptx::Op& op) {
   bool reduces = op.Has(Mod::kRed);
-  if (!reduces && !op.HasAny({Mod::kSync, Mod::kArrive})) return Fail("unsupported opcode " + std::string(op.text));
+  if (!reduces && !op.HasAny({Mod::kSync, Mod::kArrive}))
+    return Fail("unsupported opcode " + std::string(op.text));
   uint32_t first = reduces ? 1 : 0, last = arg_count() - (reduces ? 1 : 0);
-  if (arg_count() < first + 1 + (reduces ? 1 : 0) || last - first > 2) return Fail("wrong number of operands");
+  if (arg_count() < first + 1 + (reduces ? 1 : 0) || last - first > 2)
+    return Fail("wrong number of operands");
   uint32_t slots[6] = {SinkSlot(), 0, ConstantSlot(0, false), 0, 0, 0};
   if (!Source(Arg(first), Type::kU32, &slots[1])) return false;
   if (last - first == 2 && !Source(Arg(first + 1), Type::kU32, &slots[2])) return false;
@@ -141,19 +147,34 @@ bool Decoder::DecodeControl(const ptx::Op& op) {
   }
   bool ok = true;
   switch (op.base) {
-    case Base::kBrx: ok = DecodeBranchTable(); break;
-    case Base::kCall: ok = DecodeCall(); break;
-    case Base::kBar: case Base::kBarrier: ok = DecodeBarrier(op); break;
-    case Base::kExit: EmitControl(Control::kExit); break;
-    case Base::kRet: EmitControl(function_.is_entry ? Control::kExit : Control::kReturn); break;
-    case Base::kTrap: case Base::kBrkpt: EmitControl(Control::kTrap); break;
+    case Base::kBrx:
+      ok = DecodeBranchTable();
+      break;
+    case Base::kCall:
+      ok = DecodeCall();
+      break;
+    case Base::kBar:
+    case Base::kBarrier:
+      ok = DecodeBarrier(op);
+      break;
+    case Base::kExit:
+      EmitControl(Control::kExit);
+      break;
+    case Base::kRet:
+      EmitControl(function_.is_entry ? Control::kExit : Control::kReturn);
+      break;
+    case Base::kTrap:
+    case Base::kBrkpt:
+      EmitControl(Control::kTrap);
+      break;
     case Base::kNanosleep: {
       uint32_t slot = 0;
       ok = arg_count() == 1 && Source(Arg(0), Type::kU32, &slot);
       EmitControl(Control::kYield).r[1] = slot;
       break;
     }
-    default: ok = Fail("unsupported opcode " + std::string(op.text));
+    default:
+      ok = Fail("unsupported opcode " + std::string(op.text));
   }
   if (!ok) return Fail("wrong operands of " + std::string(op.text));
   if (skip != SIZE_MAX) program_.code[skip].imm = static_cast<int64_t>(program_.code.size() - skip);

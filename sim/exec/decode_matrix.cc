@@ -16,7 +16,8 @@ Type RegisterType(const ptx::Op& op) { return op.type() == Type::kF64 ? Type::kF
 }  // namespace
 
 // Appends the count and the slots of a vector operand to the side table.
-bool Decoder::VectorTable(const Operand& operand, Type type, bool is_destination, std::vector<uint32_t>* table) {
+bool Decoder::VectorTable(const Operand& operand, Type type, bool is_destination,
+                          std::vector<uint32_t>* table) {
   bool is_vector = operand.kind == Operand::Kind::kVector;
   uint32_t count = is_vector ? operand.count : 1;
   table->push_back(count);
@@ -32,12 +33,15 @@ bool Decoder::VectorTable(const Operand& operand, Type type, bool is_destination
 
 namespace {
 
-// Registers that each matrix of mma needs, by bits of all its elements; a wrong count would read beyond the table.
+// Registers that each matrix of mma needs, by bits of all its elements; a wrong count would read
+// beyond the table.
 uint32_t RegistersFor(uint32_t elements, uint32_t bits) { return elements * bits / (32 * kLanes); }
 
 uint32_t BitsOf(Type type) {
   if (type == Type::kS4 || type == Type::kU4) return 4;
-  return type == Type::kF64 ? 32 : static_cast<uint32_t>(ptx::TypeBytes(type)) * 8;  // one double to a register
+  return type == Type::kF64
+             ? 32
+             : static_cast<uint32_t>(ptx::TypeBytes(type)) * 8;  // one double to a register
 }
 
 }  // namespace
@@ -46,13 +50,15 @@ bool Decoder::CheckMmaTable(const ptx::Op& op, const std::vector<uint32_t>& tabl
   uint32_t m = op.shape_m, n = op.shape_n, k = op.shape_k;
   bool short_form = op.type_count == 2;  // wmma with f16 factors
   Type d = op.types[0], c = op.types[op.type_count - 1], a = short_form ? Type::kF16 : op.types[1];
-  uint32_t needed[4] = {RegistersFor(m * n, BitsOf(d)), RegistersFor(m * k, BitsOf(a)), RegistersFor(k * n, BitsOf(a)),
-                        RegistersFor(m * n, BitsOf(c))};
+  uint32_t needed[4] = {RegistersFor(m * n, BitsOf(d)), RegistersFor(m * k, BitsOf(a)),
+                        RegistersFor(k * n, BitsOf(a)), RegistersFor(m * n, BitsOf(c))};
   size_t at = 0;
   for (int x = 0; x < 4; ++x) {
     uint32_t count = table[at];
-    bool more_is_fine = op.base == Base::kWmma && (x == 1 || x == 2);  // f16 factors come in 8 registers always
-    if (count < needed[x] || (count > needed[x] && !more_is_fine)) return Fail("wrong number of registers in a matrix");
+    bool more_is_fine =
+        op.base == Base::kWmma && (x == 1 || x == 2);  // f16 factors come in 8 registers always
+    if (count < needed[x] || (count > needed[x] && !more_is_fine))
+      return Fail("wrong number of registers in a matrix");
     at += count + 1;
   }
   return true;
@@ -74,20 +80,27 @@ bool Decoder::DecodeMatrix(const ptx::Op& op) {
     if (!CheckMmaTable(op, table)) return false;
     aux = op.shape_k | static_cast<uint32_t>(op.shape_m) << 8;
     aux2 = op.base == Base::kMma ? uint32_t{op.Has(Mod::kSatfinite)}
-                                 : op.shape_m | static_cast<uint32_t>(op.shape_n) << 8 | static_cast<uint32_t>(op.shape_k) << 16;
+                                 : op.shape_m | static_cast<uint32_t>(op.shape_n) << 8 |
+                                       static_cast<uint32_t>(op.shape_k) << 16;
   } else if (op.base == Base::kMovmatrix) {
     if (arg_count() != 2) return Fail("wrong number of operands");
-    if (!VectorTable(Arg(0), Type::kB32, true, &table) || !Source(Arg(1), Type::kB32, &source)) return false;
+    if (!VectorTable(Arg(0), Type::kB32, true, &table) || !Source(Arg(1), Type::kB32, &source))
+      return false;
   } else {
-    bool store = op.base == Base::kStmatrix || op.Has(Mod::kStore), is_wmma = op.base == Base::kWmma;
-    if (arg_count() < 2 || arg_count() > (is_wmma ? 3u : 2u)) return Fail("wrong number of operands");
+    bool store = op.base == Base::kStmatrix || op.Has(Mod::kStore),
+         is_wmma = op.base == Base::kWmma;
+    if (arg_count() < 2 || arg_count() > (is_wmma ? 3u : 2u))
+      return Fail("wrong number of operands");
     address_arg = store ? 0 : 1;
     if (!VectorTable(Arg(store ? 1 : 0), Type::kB32, !store, &table)) return false;
-    uint32_t rows = op.Has(Mod::kB) ? op.shape_k : op.shape_m, columns = op.Has(Mod::kA) ? op.shape_k : op.shape_n;
+    uint32_t rows = op.Has(Mod::kB) ? op.shape_k : op.shape_m,
+             columns = op.Has(Mod::kA) ? op.shape_k : op.shape_n;
     bool column_major = op.Has(Mod::kCol);
-    aux2 = is_wmma ? rows | columns << 8 | uint32_t{column_major} << 16 : uint32_t{op.Has(Mod::kTrans)};
+    aux2 = is_wmma ? rows | columns << 8 | uint32_t{column_major} << 16
+                   : uint32_t{op.Has(Mod::kTrans)};
     if (is_wmma) {
-      if (table[0] * 32 * kLanes < rows * columns * BitsOf(op.type())) return Fail("too few registers for the fragment");
+      if (table[0] * 32 * kLanes < rows * columns * BitsOf(op.type()))
+        return Fail("too few registers for the fragment");
       if (arg_count() == 3) {
         if (!Source(Arg(2), Type::kU32, &stride)) return false;
       } else {
@@ -100,7 +113,8 @@ bool Decoder::DecodeMatrix(const ptx::Op& op) {
   }
   Address address;
   if (address_arg != UINT32_MAX && !ReadAddress(Arg(address_arg), op, &address)) return false;
-  if (address.is_param || address.imm > INT32_MAX || address.imm < INT32_MIN) return Fail("unsupported address");
+  if (address.is_param || address.imm > INT32_MAX || address.imm < INT32_MIN)
+    return Fail("unsupported address");
   uint32_t table_at = static_cast<uint32_t>(program_.operands.size());
   program_.operands.insert(program_.operands.end(), table.begin(), table.end());
   Insn& insn = Emit(handler);
@@ -116,14 +130,16 @@ bool Decoder::DecodeMatrix(const ptx::Op& op) {
   return true;
 }
 
-// cp.async.ca.shared.global [to], [from], bytes {, bytes to read | predicate to ignore} {, cache policy}
+// cp.async.ca.shared.global [to], [from], bytes {, bytes to read | predicate to ignore} {, cache
+// policy}
 bool Decoder::DecodeAsyncCopy(const ptx::Op& op, Handler handler) {
   if (arg_count() < 3 || Arg(2).kind != Operand::Kind::kInteger) return Fail("wrong operands");
   uint64_t bytes = Arg(2).bits;
   if (bytes != 4 && bytes != 8 && bytes != 16) return Fail("cp.async copies 4, 8 or 16 bytes");
   Address to, from;
   if (!ReadAddress(Arg(0), op, &to) || !ReadAddress(Arg(1), op, &from)) return false;
-  if (to.is_param || from.is_param || !from.wide || from.imm > INT32_MAX || from.imm < INT32_MIN) return Fail("unsupported address");
+  if (to.is_param || from.is_param || !from.wide || from.imm > INT32_MAX || from.imm < INT32_MIN)
+    return Fail("unsupported address");
   uint32_t wanted = ConstantSlot(bytes, false), ignore = 0;
   Fill never;
   never.kind = Fill::Kind::kPredicate;
@@ -131,7 +147,8 @@ bool Decoder::DecodeAsyncCopy(const ptx::Op& op, Handler handler) {
   bool has_policy = op.Has(Mod::kCachePolicy);
   if (arg_count() > 3 + (has_policy ? 1u : 0u)) {
     const Operand& extra = Arg(3);
-    bool is_predicate = extra.kind == Operand::Kind::kRegister && body_.registers[extra.index] == Type::kPred;
+    bool is_predicate =
+        extra.kind == Operand::Kind::kRegister && body_.registers[extra.index] == Type::kPred;
     bool ok = is_predicate ? PredicateSource(extra, &ignore) : Source(extra, Type::kU32, &wanted);
     if (!ok) return false;
   }
@@ -158,7 +175,8 @@ bool Decoder::DecodeAsync(const ptx::Op& op) {
   }
   uint32_t slots[2] = {NewSlot(8 * kLanes), ConstantSlot(1, false)};
   if (op.Has(Mod::kPendingCount)) {
-    if (arg_count() != 2 || !Source(Arg(1), Type::kB64, &slots[1]) || !Destination(Arg(0), Type::kB32, &slots[0])) {
+    if (arg_count() != 2 || !Source(Arg(1), Type::kB64, &slots[1]) ||
+        !Destination(Arg(0), Type::kB32, &slots[0])) {
       return Fail("wrong operands");
     }
     Insn& insn = Emit(handler);
@@ -169,7 +187,9 @@ bool Decoder::DecodeAsync(const ptx::Op& op) {
   bool waits = op.HasAny({Mod::kTestWait, Mod::kTryWait});
   uint32_t at = 0;
   if (arg_count() > 0 && Arg(0).kind != Operand::Kind::kAddress) {
-    if (Arg(0).kind != Operand::Kind::kSink && !Destination(Arg(0), waits ? Type::kPred : Type::kB64, &slots[0])) return false;
+    if (Arg(0).kind != Operand::Kind::kSink &&
+        !Destination(Arg(0), waits ? Type::kPred : Type::kB64, &slots[0]))
+      return false;
     at = 1;
   }
   if (at >= arg_count()) return Fail("wrong number of operands");

@@ -17,27 +17,47 @@ struct SpecialRow {
   Special special;
 };
 constexpr SpecialRow kSpecials[] = {
-    {"%tid.x", Special::kTidX},           {"%tid.y", Special::kTidY},
-    {"%tid.z", Special::kTidZ},           {"%ntid.x", Special::kNtidX},
-    {"%ntid.y", Special::kNtidY},         {"%ntid.z", Special::kNtidZ},
-    {"%ctaid.x", Special::kCtaIdX},       {"%ctaid.y", Special::kCtaIdY},
-    {"%ctaid.z", Special::kCtaIdZ},       {"%nctaid.x", Special::kNctaIdX},
-    {"%nctaid.y", Special::kNctaIdY},     {"%nctaid.z", Special::kNctaIdZ},
-    {"%laneid", Special::kLaneId},        {"%warpid", Special::kWarpId},
-    {"%nwarpid", Special::kNwarpId},      {"%smid", Special::kSmId},
-    {"%nsmid", Special::kNsmId},          {"%gridid", Special::kGridId},
-    {"%lanemask_eq", Special::kLaneMaskEq}, {"%lanemask_lt", Special::kLaneMaskLt},
-    {"%lanemask_le", Special::kLaneMaskLe}, {"%lanemask_gt", Special::kLaneMaskGt},
-    {"%lanemask_ge", Special::kLaneMaskGe}, {"%envreg1", Special::kEnvReg1},
-    {"%envreg2", Special::kEnvReg2},      {"%dynamic_smem_size", Special::kDynamicShared},
+    {"%tid.x", Special::kTidX},
+    {"%tid.y", Special::kTidY},
+    {"%tid.z", Special::kTidZ},
+    {"%ntid.x", Special::kNtidX},
+    {"%ntid.y", Special::kNtidY},
+    {"%ntid.z", Special::kNtidZ},
+    {"%ctaid.x", Special::kCtaIdX},
+    {"%ctaid.y", Special::kCtaIdY},
+    {"%ctaid.z", Special::kCtaIdZ},
+    {"%nctaid.x", Special::kNctaIdX},
+    {"%nctaid.y", Special::kNctaIdY},
+    {"%nctaid.z", Special::kNctaIdZ},
+    {"%laneid", Special::kLaneId},
+    {"%warpid", Special::kWarpId},
+    {"%nwarpid", Special::kNwarpId},
+    {"%smid", Special::kSmId},
+    {"%nsmid", Special::kNsmId},
+    {"%gridid", Special::kGridId},
+    {"%lanemask_eq", Special::kLaneMaskEq},
+    {"%lanemask_lt", Special::kLaneMaskLt},
+    {"%lanemask_le", Special::kLaneMaskLe},
+    {"%lanemask_gt", Special::kLaneMaskGt},
+    {"%lanemask_ge", Special::kLaneMaskGe},
+    {"%envreg1", Special::kEnvReg1},
+    {"%envreg2", Special::kEnvReg2},
+    {"%dynamic_smem_size", Special::kDynamicShared},
     {"%total_smem_size", Special::kTotalShared},
-    {"%clusterid.x", Special::kCtaIdX},   {"%clusterid.y", Special::kCtaIdY},
-    {"%clusterid.z", Special::kCtaIdZ},   {"%nclusterid.x", Special::kNctaIdX},
-    {"%nclusterid.y", Special::kNctaIdY}, {"%nclusterid.z", Special::kNctaIdZ},
-    {"%cluster_ctaid.x", Special::kZero}, {"%cluster_ctaid.y", Special::kZero},
-    {"%cluster_ctaid.z", Special::kZero}, {"%cluster_ctarank", Special::kZero},
-    {"%cluster_nctaid.x", Special::kOne}, {"%cluster_nctaid.y", Special::kOne},
-    {"%cluster_nctaid.z", Special::kOne}, {"%cluster_nctarank", Special::kOne},
+    {"%clusterid.x", Special::kCtaIdX},
+    {"%clusterid.y", Special::kCtaIdY},
+    {"%clusterid.z", Special::kCtaIdZ},
+    {"%nclusterid.x", Special::kNctaIdX},
+    {"%nclusterid.y", Special::kNctaIdY},
+    {"%nclusterid.z", Special::kNctaIdZ},
+    {"%cluster_ctaid.x", Special::kZero},
+    {"%cluster_ctaid.y", Special::kZero},
+    {"%cluster_ctaid.z", Special::kZero},
+    {"%cluster_ctarank", Special::kZero},
+    {"%cluster_nctaid.x", Special::kOne},
+    {"%cluster_nctaid.y", Special::kOne},
+    {"%cluster_nctaid.z", Special::kOne},
+    {"%cluster_nctarank", Special::kOne},
 };
 
 struct ClockRow {
@@ -46,9 +66,12 @@ struct ClockRow {
   bool wide;
 };
 constexpr ClockRow kClocks[] = {
-    {"%clock", Control::kClock32, false},      {"%clock_hi", Control::kClockHi, false},
-    {"%clock64", Control::kClock64, true},     {"%globaltimer", Control::kGlobalTimer, true},
-    {"%globaltimer_lo", Control::kGlobalTimerLo, false}, {"%globaltimer_hi", Control::kGlobalTimerHi, false},
+    {"%clock", Control::kClock32, false},
+    {"%clock_hi", Control::kClockHi, false},
+    {"%clock64", Control::kClock64, true},
+    {"%globaltimer", Control::kGlobalTimer, true},
+    {"%globaltimer_lo", Control::kGlobalTimerLo, false},
+    {"%globaltimer_hi", Control::kGlobalTimerHi, false},
 };
 
 }  // namespace
@@ -70,7 +93,9 @@ uint32_t Decoder::RegisterSlot(uint32_t reg) {
 }
 
 uint32_t Decoder::FillSlot(Fill fill) {
-  fill.slot = NewSlot(fill.kind == Fill::Kind::kPredicate ? 4 : fill.wide ? 8 * kLanes : 4 * kLanes);
+  fill.slot = NewSlot(fill.kind == Fill::Kind::kPredicate ? 4
+                      : fill.wide                         ? 8 * kLanes
+                                                          : 4 * kLanes);
   program_.fills.push_back(fill);
   return fill.slot;
 }
@@ -120,18 +145,23 @@ bool Decoder::ImmediateBits(const Operand& operand, Type type, uint64_t* bits) {
   *bits = operand.bits;
   switch (operand.kind) {
     case Operand::Kind::kInteger:
-      if (is_f32) *bits = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int64_t>(operand.bits)));
-      if (is_f64) *bits = std::bit_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(operand.bits)));
+      if (is_f32)
+        *bits = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int64_t>(operand.bits)));
+      if (is_f64)
+        *bits = std::bit_cast<uint64_t>(static_cast<double>(static_cast<int64_t>(operand.bits)));
       return true;
     case Operand::Kind::kFloat32:
       if (is_f64) {
-        *bits = std::bit_cast<uint64_t>(double{std::bit_cast<float>(static_cast<uint32_t>(operand.bits))});
+        *bits = std::bit_cast<uint64_t>(
+            double{std::bit_cast<float>(static_cast<uint32_t>(operand.bits))});
       }
       return true;
     case Operand::Kind::kFloat64:
-      if (is_f32) *bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
+      if (is_f32)
+        *bits = std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits)));
       return true;
-    default: return Fail("immediate expected");
+    default:
+      return Fail("immediate expected");
   }
 }
 
@@ -191,7 +221,9 @@ bool Decoder::VariableSource(const Operand& operand, bool wide, uint32_t* slot) 
   const ptx::Variable* variable = operand.variable;
   uint64_t addend = static_cast<uint64_t>(operand.addend);
   switch (variable->space) {
-    case Space::kShared: *slot = ConstantSlot(builder_.SharedOffset(variable) + addend, wide); return true;
+    case Space::kShared:
+      *slot = ConstantSlot(builder_.SharedOffset(variable) + addend, wide);
+      return true;
     case Space::kGlobal:
     case Space::kConst: {
       Fill fill;
@@ -212,11 +244,13 @@ bool Decoder::VariableSource(const Operand& operand, bool wide, uint32_t* slot) 
     }
     case Space::kParam:
       if (!function_.is_entry || !param_offset_.contains(variable)) {
-        return Fail("address of parameter " + std::string(variable->name) + " of a device function");
+        return Fail("address of parameter " + std::string(variable->name) +
+                    " of a device function");
       }
       *slot = ConstantSlot(param_offset_.at(variable) + addend, wide);
       return true;
-    default: return Fail("bad variable operand");
+    default:
+      return Fail("bad variable operand");
   }
 }
 
@@ -226,7 +260,8 @@ bool Decoder::Source(const Operand& operand, Type type, uint32_t* slot) {
   bool wide = ptx::TypeBytes(type) == 8;
   switch (operand.kind) {
     case Operand::Kind::kRegister: {
-      if (body_.registers[operand.index] == Type::kPred) return Fail("predicate in place of a value");
+      if (body_.registers[operand.index] == Type::kPred)
+        return Fail("predicate in place of a value");
       *slot = RegisterSlot(operand.index);
       if (IsWideRegister(operand.index) == wide) return true;
       uint32_t converted = NewSlot(wide ? 8 * kLanes : 4 * kLanes);
@@ -244,12 +279,15 @@ bool Decoder::Source(const Operand& operand, Type type, uint32_t* slot) {
       *slot = ConstantSlot(bits, wide);
       return true;
     }
-    case Operand::Kind::kSpecial: return SpecialSource(operand, wide, slot);
-    case Operand::Kind::kVariable: return VariableSource(operand, wide, slot);
+    case Operand::Kind::kSpecial:
+      return SpecialSource(operand, wide, slot);
+    case Operand::Kind::kVariable:
+      return VariableSource(operand, wide, slot);
     case Operand::Kind::kFunction:
       *slot = ConstantSlot(TagBase(kTagCode) + uint64_t{operand.index} * 16, wide);
       return true;
-    default: return Fail("unexpected operand");
+    default:
+      return Fail("unexpected operand");
   }
 }
 
@@ -267,7 +305,9 @@ bool Decoder::Destination(const Operand& operand, Type type, uint32_t* slot) {
   LateCopy copy;
   copy.to = *slot;
   copy.from = *slot = NewSlot(wide ? 8 * kLanes : 4 * kLanes);
-  copy.how = wide ? Control::kNarrow : ptx::IsSigned(type) ? Control::kWidenSigned : Control::kWidenUnsigned;
+  copy.how = wide                  ? Control::kNarrow
+             : ptx::IsSigned(type) ? Control::kWidenSigned
+                                   : Control::kWidenUnsigned;
   late_.push_back(copy);
   return true;
 }
@@ -312,14 +352,16 @@ bool Decoder::ReadAddress(const Operand& operand, const ptx::Op& op, Address* ad
       break;
     }
     case Space::kParam:
-      if (!param_offset_.contains(variable)) return Fail("unknown parameter " + std::string(variable->name));
+      if (!param_offset_.contains(variable))
+        return Fail("unknown parameter " + std::string(variable->name));
       address->is_param = true;
       address->imm += param_offset_.at(variable);
       break;
-    default: return VariableSource(base, true, &address->slot);
+    default:
+      return VariableSource(base, true, &address->slot);
   }
-  bool tagged = !op.HasAny({ptx::Mod::kShared, ptx::Mod::kSharedCta, ptx::Mod::kLocal, ptx::Mod::kParam,
-                            ptx::Mod::kParamEntry, ptx::Mod::kParamFunc});
+  bool tagged = !op.HasAny({ptx::Mod::kShared, ptx::Mod::kSharedCta, ptx::Mod::kLocal,
+                            ptx::Mod::kParam, ptx::Mod::kParamEntry, ptx::Mod::kParamFunc});
   if (tagged && variable->space != Space::kParam) {
     return Fail("variable " + std::string(variable->name) + " needs its state space in the opcode");
   }

@@ -15,33 +15,86 @@ constexpr uint64_t kMaxLocalBytes = 512 << 10;
 constexpr uint64_t kMaxParamBytes = 64 << 10;
 constexpr uint32_t kMaxFrameBytes = 256u << 20;
 
-enum class Group { kControl, kLoad, kStore, kAtomic, kMov, kSetp, kCvta, kIsspacep, kWarp, kNothing, kMatrix, kAsync, kGeneric };
+enum class Group {
+  kControl,
+  kLoad,
+  kStore,
+  kAtomic,
+  kMov,
+  kSetp,
+  kCvta,
+  kIsspacep,
+  kWarp,
+  kNothing,
+  kMatrix,
+  kAsync,
+  kGeneric
+};
 
 Group GroupOf(const ptx::Op& op) {
   switch (op.base) {
-    case Base::kBra: case Base::kBrx: case Base::kCall: case Base::kRet: case Base::kExit: case Base::kTrap:
-    case Base::kBrkpt: case Base::kNanosleep: return Group::kControl;
-    case Base::kBar: case Base::kBarrier: return op.Has(Mod::kWarp) ? Group::kWarp : Group::kControl;
-    case Base::kLd: case Base::kLdu: return Group::kLoad;
-    case Base::kSt: return Group::kStore;
-    case Base::kAtom: case Base::kRed: return Group::kAtomic;
-    case Base::kMov: return Group::kMov;
-    case Base::kSetp: case Base::kSet: return Group::kSetp;
-    case Base::kCvta: return Group::kCvta;
-    case Base::kIsspacep: return Group::kIsspacep;
-    case Base::kShfl: case Base::kVote: case Base::kMatch: case Base::kRedux: case Base::kElect:
-    case Base::kActivemask: return Group::kWarp;
-    case Base::kMembar: case Base::kFence: case Base::kPrefetch: case Base::kPrefetchu: case Base::kPmevent:
-    case Base::kGriddepcontrol: case Base::kSetmaxnreg: case Base::kApplypriority: return Group::kNothing;
-    case Base::kMma: case Base::kWmma: case Base::kLdmatrix: case Base::kStmatrix: case Base::kMovmatrix:
+    case Base::kBra:
+    case Base::kBrx:
+    case Base::kCall:
+    case Base::kRet:
+    case Base::kExit:
+    case Base::kTrap:
+    case Base::kBrkpt:
+    case Base::kNanosleep:
+      return Group::kControl;
+    case Base::kBar:
+    case Base::kBarrier:
+      return op.Has(Mod::kWarp) ? Group::kWarp : Group::kControl;
+    case Base::kLd:
+    case Base::kLdu:
+      return Group::kLoad;
+    case Base::kSt:
+      return Group::kStore;
+    case Base::kAtom:
+    case Base::kRed:
+      return Group::kAtomic;
+    case Base::kMov:
+      return Group::kMov;
+    case Base::kSetp:
+    case Base::kSet:
+      return Group::kSetp;
+    case Base::kCvta:
+      return Group::kCvta;
+    case Base::kIsspacep:
+      return Group::kIsspacep;
+    case Base::kShfl:
+    case Base::kVote:
+    case Base::kMatch:
+    case Base::kRedux:
+    case Base::kElect:
+    case Base::kActivemask:
+      return Group::kWarp;
+    case Base::kMembar:
+    case Base::kFence:
+    case Base::kPrefetch:
+    case Base::kPrefetchu:
+    case Base::kPmevent:
+    case Base::kGriddepcontrol:
+    case Base::kSetmaxnreg:
+    case Base::kApplypriority:
+      return Group::kNothing;
+    case Base::kMma:
+    case Base::kWmma:
+    case Base::kLdmatrix:
+    case Base::kStmatrix:
+    case Base::kMovmatrix:
       return Group::kMatrix;
-    case Base::kCp: case Base::kMbarrier: return Group::kAsync;
-    default: return Group::kGeneric;
+    case Base::kCp:
+    case Base::kMbarrier:
+      return Group::kAsync;
+    default:
+      return Group::kGeneric;
   }
 }
 
 bool ControlIsSupported(const ptx::Op& op) {
-  if (op.base == Base::kBar || op.base == Base::kBarrier) return op.HasAny({Mod::kSync, Mod::kArrive, Mod::kRed});
+  if (op.base == Base::kBar || op.base == Base::kBarrier)
+    return op.HasAny({Mod::kSync, Mod::kArrive, Mod::kRed});
   return true;
 }
 
@@ -51,25 +104,30 @@ bool IsSupported(const Variant& variant, std::string_view opcode) {
   ptx::Op op;
   if (!ptx::ParseOpcode(opcode, &op)) return false;
   switch (GroupOf(op)) {
-    case Group::kControl: return ControlIsSupported(op);
-    case Group::kMov: return op.type_count == 1 && (op.type() == Type::kPred || ptx::TypeBytes(op.type()) <= 8);
-    case Group::kCvta: return ptx::TypeBytes(op.type()) == 8;
+    case Group::kControl:
+      return ControlIsSupported(op);
+    case Group::kMov:
+      return op.type_count == 1 && (op.type() == Type::kPred || ptx::TypeBytes(op.type()) <= 8);
+    case Group::kCvta:
+      return ptx::TypeBytes(op.type()) == 8;
     case Group::kIsspacep:
-    case Group::kNothing: return true;
+    case Group::kNothing:
+      return true;
     case Group::kLoad: {
       if (variant.pick(op, Form{}) != nullptr) return true;
       Form form;
       form.stack_param = true;
       return variant.pick(op, form) != nullptr;
     }
-    default: return variant.pick(op, Form{}) != nullptr;
+    default:
+      return variant.pick(op, Form{}) != nullptr;
   }
 }
 
 bool Decoder::Fail(std::string message) {
   if (error_->empty()) {
-    *error_ = "line " + std::to_string(now_ != nullptr ? now_->line : function_.line) + ": " + std::move(message) + " in " +
-              std::string(function_.name);
+    *error_ = "line " + std::to_string(now_ != nullptr ? now_->line : function_.line) + ": " +
+              std::move(message) + " in " + std::string(function_.name);
     if (now_ != nullptr) *error_ += " (" + std::string(body_.ops[now_->op].text) + ")";
   }
   return false;
@@ -78,7 +136,8 @@ bool Decoder::Fail(std::string message) {
 void Decoder::LayOutParameters() {
   uint64_t at = 0;
   auto place = [&](const ptx::Variable& variable) {
-    uint64_t alignment = function_.is_entry ? variable.alignment : std::max<uint32_t>(variable.alignment, 8);
+    uint64_t alignment =
+        function_.is_entry ? variable.alignment : std::max<uint32_t>(variable.alignment, 8);
     at = (at + alignment - 1) / alignment * alignment;
     param_offset_[&variable] = static_cast<uint32_t>(at);
     at += variable.bytes;
@@ -86,16 +145,21 @@ void Decoder::LayOutParameters() {
   };
   auto formal = [&](const ptx::Variable& variable) {
     if (variable.space != Space::kReg) return place(variable);
-    return Formal{variable.type == Type::kPred || ptx::TypeBytes(variable.type) != 8 ? Formal::kNarrow : Formal::kWide, 0,
-                  static_cast<uint32_t>(ptx::TypeBytes(variable.type))};
+    return Formal{variable.type == Type::kPred || ptx::TypeBytes(variable.type) != 8
+                      ? Formal::kNarrow
+                      : Formal::kWide,
+                  0, static_cast<uint32_t>(ptx::TypeBytes(variable.type))};
   };
-  for (const ptx::Variable& variable : function_.params) program_.params.push_back(formal(variable));
+  for (const ptx::Variable& variable : function_.params)
+    program_.params.push_back(formal(variable));
   if (function_.is_entry) at = 0;  // kernel parameters lie in the launch's buffer, not in the frame
-  for (const ptx::Variable& variable : function_.returns) program_.returns.push_back(formal(variable));
+  for (const ptx::Variable& variable : function_.returns)
+    program_.returns.push_back(formal(variable));
   for (const auto& variable : body_.locals) {
     if (variable->space == Space::kParam) place(*variable);
   }
-  program_.param_stride = static_cast<uint32_t>(std::min<uint64_t>((at + 15) / 16 * 16, UINT32_MAX));
+  program_.param_stride =
+      static_cast<uint32_t>(std::min<uint64_t>((at + 15) / 16 * 16, UINT32_MAX));
 }
 
 void Decoder::LayOutLocals() {
@@ -109,12 +173,14 @@ void Decoder::LayOutLocals() {
   program_.local_bytes = static_cast<uint32_t>(std::min<uint64_t>((at + 15) / 16 * 16, UINT32_MAX));
 }
 
-// Registers written once, by a move of something that is the same throughout a launch, share that value's slot.
+// Registers written once, by a move of something that is the same throughout a launch, share that
+// value's slot.
 void Decoder::FindAliases() {
   definitions_.assign(body_.registers.size(), 0);
   skipped_.assign(body_.instructions.size(), false);
   auto define = [&](const Operand& operand) {
-    if (operand.kind == Operand::Kind::kRegister && definitions_[operand.index] < 2) ++definitions_[operand.index];
+    if (operand.kind == Operand::Kind::kRegister && definitions_[operand.index] < 2)
+      ++definitions_[operand.index];
   };
   for (const ptx::Instruction& instruction : body_.instructions) {
     bool is_call = body_.ops[instruction.op].base == Base::kCall;
@@ -122,8 +188,8 @@ void Decoder::FindAliases() {
     for (uint32_t k = 0; k < count; ++k) {
       const Operand& operand = body_.operands[instruction.first + k];
       define(operand);
-      bool is_group = operand.kind == Operand::Kind::kVector || operand.kind == Operand::Kind::kPair ||
-                      operand.kind == Operand::Kind::kList;
+      bool is_group = operand.kind == Operand::Kind::kVector ||
+                      operand.kind == Operand::Kind::kPair || operand.kind == Operand::Kind::kList;
       for (uint32_t e = 0; is_group && e < operand.count; ++e) define(Element(operand, e));
     }
   }
@@ -149,7 +215,8 @@ bool Decoder::TryAlias(const ptx::Instruction& instruction, const ptx::Op& op) {
   if (op.base == Base::kMov && op.vector == 1) {
     bool constant = from.kind == Operand::Kind::kInteger || from.kind == Operand::Kind::kFloat32 ||
                     from.kind == Operand::Kind::kFloat64;
-    bool special = from.kind == Operand::Kind::kSpecial && from.name.find("clock") == std::string_view::npos &&
+    bool special = from.kind == Operand::Kind::kSpecial &&
+                   from.name.find("clock") == std::string_view::npos &&
                    from.name.find("timer") == std::string_view::npos;
     if (!constant && !special) return false;
     if (!Source(from, type, &slot)) return false;
@@ -163,7 +230,9 @@ bool Decoder::TryAlias(const ptx::Instruction& instruction, const ptx::Op& op) {
   const ptx::Variable* variable = Element(from, 0).variable;
   bool is_parameter = false;
   for (const ptx::Variable& parameter : function_.params) is_parameter |= &parameter == variable;
-  if (!is_parameter || from.addend < 0 || static_cast<uint64_t>(from.addend + bytes) > variable->bytes) return false;
+  if (!is_parameter || from.addend < 0 ||
+      static_cast<uint64_t>(from.addend + bytes) > variable->bytes)
+    return false;
   Fill fill;
   fill.kind = Fill::Kind::kParameter;
   fill.wide = wide;
@@ -177,22 +246,35 @@ bool Decoder::TryAlias(const ptx::Instruction& instruction, const ptx::Op& op) {
 bool Decoder::DecodeOne(const ptx::Instruction& instruction) {
   const ptx::Op& op = body_.ops[instruction.op];
   switch (GroupOf(op)) {
-    case Group::kControl: return DecodeControl(op);
-    case Group::kLoad: return DecodeLoad(op);
-    case Group::kStore: return DecodeStore(op);
-    case Group::kAtomic: return DecodeAtomic(op);
-    case Group::kMov: return DecodeMov(op);
-    case Group::kSetp: return DecodeSetp(op);
-    case Group::kCvta: return DecodeCvta(op);
-    case Group::kIsspacep: return DecodeIsspacep(op);
-    case Group::kWarp: return DecodeWarpOp(op);
-    case Group::kMatrix: return DecodeMatrix(op);
-    case Group::kAsync: return DecodeAsync(op);
+    case Group::kControl:
+      return DecodeControl(op);
+    case Group::kLoad:
+      return DecodeLoad(op);
+    case Group::kStore:
+      return DecodeStore(op);
+    case Group::kAtomic:
+      return DecodeAtomic(op);
+    case Group::kMov:
+      return DecodeMov(op);
+    case Group::kSetp:
+      return DecodeSetp(op);
+    case Group::kCvta:
+      return DecodeCvta(op);
+    case Group::kIsspacep:
+      return DecodeIsspacep(op);
+    case Group::kWarp:
+      return DecodeWarpOp(op);
+    case Group::kMatrix:
+      return DecodeMatrix(op);
+    case Group::kAsync:
+      return DecodeAsync(op);
     case Group::kNothing:
-      if ((op.base == Base::kMembar || op.base == Base::kFence) && !op.Has(Mod::kCta)) builder_.code()->ordered = true;
+      if ((op.base == Base::kMembar || op.base == Base::kFence) && !op.Has(Mod::kCta))
+        builder_.code()->ordered = true;
       EmitControl(Control::kNop);
       return true;
-    case Group::kGeneric: return DecodeGeneric(op);
+    case Group::kGeneric:
+      return DecodeGeneric(op);
   }
   return false;
 }
@@ -219,7 +301,8 @@ bool Decoder::DecodeAll() {
 bool Decoder::ResolveBranches() {
   for (const Fixup& fixup : fixups_) {
     if (fixup.label >= code_at_.size()) return Fail("bad label");
-    program_.code[fixup.code].imm = static_cast<int64_t>(code_at_[fixup.label]) - static_cast<int64_t>(fixup.code);
+    program_.code[fixup.code].imm =
+        static_cast<int64_t>(code_at_[fixup.label]) - static_cast<int64_t>(fixup.code);
   }
   for (const TableFixup& fixup : table_fixups_) {
     if (fixup.label >= code_at_.size()) return Fail("bad label");
@@ -238,7 +321,8 @@ bool Decoder::Run() {
   register_slot_.assign(body_.registers.size(), UINT32_MAX);
   sink_ = NewSlot(8 * kLanes);
   uint32_t reg = 0;
-  for (auto [list, formals] : {std::pair(&function_.params, &program_.params), std::pair(&function_.returns, &program_.returns)}) {
+  for (auto [list, formals] : {std::pair(&function_.params, &program_.params),
+                               std::pair(&function_.returns, &program_.returns)}) {
     for (size_t k = 0; k < list->size(); ++k) {
       if ((*list)[k].space == Space::kReg) (*formals)[k].offset = RegisterSlot(reg++);
     }
@@ -276,15 +360,16 @@ uint32_t KernelBuilder::GlobalIndex(const ptx::Variable* variable) const {
   return UINT32_MAX;
 }
 
-// Offsets are given out in order of use; arrays without a size all start where the sized ones end, which is known last:
-// the kernel's body is scanned first for them (Build).
+// Offsets are given out in order of use; arrays without a size all start where the sized ones end,
+// which is known last: the kernel's body is scanned first for them (Build).
 uint32_t KernelBuilder::SharedOffset(const ptx::Variable* variable) {
   auto [found, is_new] = shared_.emplace(variable, 0);
   if (!is_new) return found->second;
   uint64_t at = code_->static_shared_bytes;
   at = (at + variable->alignment - 1) / variable->alignment * variable->alignment;
   found->second = static_cast<uint32_t>(at);
-  code_->static_shared_bytes = static_cast<uint32_t>(std::min<uint64_t>(at + variable->bytes, UINT32_MAX / 2));
+  code_->static_shared_bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(at + variable->bytes, UINT32_MAX / 2));
   return found->second;
 }
 
@@ -292,8 +377,8 @@ bool KernelBuilder::Build(uint32_t function, std::string* error) {
   error->clear();
   code_->name = std::string(module_.functions[function]->name);
   code_->by_function.assign(module_.functions.size(), nullptr);
-  // All functions that can be reached are parsed before any is decoded, because the place of dynamic shared memory depends
-  // on all static shared memory.
+  // All functions that can be reached are parsed before any is decoded, because the place of
+  // dynamic shared memory depends on all static shared memory.
   std::vector<uint32_t> reached{function};
   std::vector<bool> seen(module_.functions.size(), false);
   seen[function] = true;
@@ -312,7 +397,8 @@ bool KernelBuilder::Build(uint32_t function, std::string* error) {
       }
     }
     for (const Operand& operand : body.operands) {
-      if (operand.kind == Operand::Kind::kFunction && !seen[operand.index] && module_.functions[operand.index]->has_body) {
+      if (operand.kind == Operand::Kind::kFunction && !seen[operand.index] &&
+          module_.functions[operand.index]->has_body) {
         seen[operand.index] = true;
         reached.push_back(operand.index);
       }
@@ -339,7 +425,8 @@ bool KernelBuilder::Build(uint32_t function, std::string* error) {
   if (!dynamic.empty()) code_->static_shared_bytes = end;
   for (uint32_t index : reached) ProgramOf(index);
   for (size_t k = 0; k < reached.size(); ++k) {
-    Decoder decoder(this, *module_.functions[reached[k]], *bodies_[k], code_->by_function[reached[k]], error);
+    Decoder decoder(this, *module_.functions[reached[k]], *bodies_[k],
+                    code_->by_function[reached[k]], error);
     if (!decoder.Run()) return false;
   }
   return true;

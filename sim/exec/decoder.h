@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns parsed PTX into Programs. One KernelBuilder per kernel; it decodes the kernel and every function that it can reach.
+// Turns parsed PTX into Programs. One KernelBuilder per kernel; it decodes the kernel and every
+// function that it can reach.
 //
-// Called by Module at a kernel's first launch, under the caller's serialisation. Text that parses but cannot be decoded gives an
-// error "line N: ...", reported by Execute as kUnsupported.
+// Called by Module at a kernel's first launch, under the caller's serialisation. Text that parses
+// but cannot be decoded gives an error "line N: ...", reported by Execute as kUnsupported.
 #pragma once
 
 #include <map>
@@ -35,7 +36,9 @@ class KernelBuilder {
   KernelCode* code() { return code_; }
   Program* ProgramOf(uint32_t function);  // made now, decoded later
   uint32_t SharedOffset(const ptx::Variable* variable);
-  bool IsExternShared(const ptx::Variable* variable) const { return variable->is_extern || variable->bytes == 0; }
+  bool IsExternShared(const ptx::Variable* variable) const {
+    return variable->is_extern || variable->bytes == 0;
+  }
   uint32_t GlobalIndex(const ptx::Variable* variable) const;
   uint32_t NewCache() { return code_->cache_count++; }
 
@@ -44,13 +47,14 @@ class KernelBuilder {
   const Variant& variant_;
   KernelCode* code_;
   std::unordered_map<const ptx::Variable*, uint32_t> shared_;
-  std::vector<std::unique_ptr<ptx::Body>> bodies_;  // alive until all is decoded: variables are compared by address
+  std::vector<std::unique_ptr<ptx::Body>>
+      bodies_;  // alive until all is decoded: variables are compared by address
 };
 
 class Decoder {
  public:
-  Decoder(KernelBuilder* builder, const ptx::Function& function, const ptx::Body& body, Program* program,
-          std::string* error)
+  Decoder(KernelBuilder* builder, const ptx::Function& function, const ptx::Body& body,
+          Program* program, std::string* error)
       : builder_(*builder), function_(function), body_(body), program_(*program), error_(error) {}
   bool Run();
 
@@ -91,7 +95,9 @@ class Decoder {
   bool Destination(const ptx::Operand& operand, ptx::Type type, uint32_t* slot);
   void FinishDestinations();
   bool ReadAddress(const ptx::Operand& operand, const ptx::Op& op, Address* address);
-  const ptx::Operand& Element(const ptx::Operand& operand, uint32_t i) const { return body_.operands[operand.first + i]; }
+  const ptx::Operand& Element(const ptx::Operand& operand, uint32_t i) const {
+    return body_.operands[operand.first + i];
+  }
   const ptx::Operand& Arg(uint32_t i) const { return body_.operands[now_->first + i]; }
   uint32_t arg_count() const { return now_->count; }
   Insn& Emit(Handler handler);
@@ -109,7 +115,8 @@ class Decoder {
 
   // decode_matrix.cc
   bool DecodeMatrix(const ptx::Op& op);
-  bool VectorTable(const ptx::Operand& operand, ptx::Type type, bool is_destination, std::vector<uint32_t>* table);
+  bool VectorTable(const ptx::Operand& operand, ptx::Type type, bool is_destination,
+                   std::vector<uint32_t>* table);
   bool CheckMmaTable(const ptx::Op& op, const std::vector<uint32_t>& table);
   bool DecodeAsync(const ptx::Op& op);
   bool DecodeAsyncCopy(const ptx::Op& op, Handler handler);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Executes one kernel launch, from PTX, and records which memory it touched.
 //
-// The driver layer (sim/driver) loads a module once and calls Execute for each launch, in the order in which
-// the program submitted them. Execution is functional only: it has no notion of time. What it
-// returns (instruction counts, bytes, touches in block order) is what the timing model (sim/machine) reads.
-// Results and touches do not depend on the number of cores: see docs/sim.md, "Determinism".
+// The driver layer (sim/driver) loads a module once and calls Execute for each launch, in the order
+// in which the program submitted them. Execution is functional only: it has no notion of time. What
+// it returns (instruction counts, bytes, touches in block order) is what the timing model
+// (sim/machine) reads. Results and touches do not depend on the number of cores: see docs/sim.md,
+// "Determinism".
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@
 
 namespace atp::sim {
 
-// A piece of device-visible memory. Kernels use `begin..end`; the bytes lie `host_delta` further in this
-// process (device memory has a second mapping, so that the program's own mapping can be protected).
+// A piece of device-visible memory. Kernels use `begin..end`; the bytes lie `host_delta` further in
+// this process (device memory has a second mapping, so that the program's own mapping can be
+// protected).
 struct Region {
   uint64_t begin = 0;
   uint64_t end = 0;
@@ -25,25 +27,28 @@ struct Region {
   bool writable = true;
 };
 
-// Finds the region that holds an address. Called from worker threads while the driver lock is held by the
-// launching thread, so the answer cannot change during a launch.
+// Finds the region that holds an address. Called from worker threads while the driver lock is held
+// by the launching thread, so the answer cannot change during a launch.
 class MemoryMap {
  public:
   virtual ~MemoryMap() = default;
   virtual bool Find(uint64_t address, Region* region) const = 0;
 };
 
-inline constexpr unsigned kPageBits = 12;  // touches are recorded in 4 KiB pages (uvm.md 1.1: state per CPU page)
+inline constexpr unsigned kPageBits =
+    12;  // touches are recorded in 4 KiB pages (uvm.md 1.1: state per CPU page)
 
 struct PageTouch {
   static constexpr uint8_t kRead = 1;
   static constexpr uint8_t kWrite = 2;
-  static constexpr uint8_t kOverwritten = 4;  // all bytes written and none read before: the old content is dead
-  uint64_t page = 0;                          // address >> kPageBits
+  static constexpr uint8_t kOverwritten =
+      4;              // all bytes written and none read before: the old content is dead
+  uint64_t page = 0;  // address >> kPageBits
   uint8_t flags = 0;
 };
 
-// Touches of the blocks that a device would run at the same time (a wave), in order of first touch; each page once a wave.
+// Touches of the blocks that a device would run at the same time (a wave), in order of first touch;
+// each page once a wave.
 struct WaveTouches {
   std::vector<PageTouch> pages;
 };
@@ -63,7 +68,7 @@ struct ExecResult {
   std::string message;             // names kernel, opcode, line, address; empty when kOk
   uint64_t warp_instructions = 0;  // instructions issued, one a warp
   uint64_t lane_instructions = 0;  // instructions executed, one an active lane
-  uint64_t sector_bytes = 0;       // 32-byte sectors requested from global memory, times 32 (L2 traffic)
+  uint64_t sector_bytes = 0;  // 32-byte sectors requested from global memory, times 32 (L2 traffic)
   std::vector<WaveTouches> waves;
 };
 
@@ -81,9 +86,9 @@ struct KernelInfo {
   uint32_t static_shared_bytes = 0;
   uint32_t local_bytes = 0;
   uint32_t const_bytes = 0;
-  uint32_t registers = 0;            // an estimate: PTX has virtual registers only
-  uint32_t max_threads_per_block = 1024;  // .maxntid
-  uint32_t required_block[3] = {0, 0, 0}; // .reqntid, 0 = none
+  uint32_t registers = 0;                  // an estimate: PTX has virtual registers only
+  uint32_t max_threads_per_block = 1024;   // .maxntid
+  uint32_t required_block[3] = {0, 0, 0};  // .reqntid, 0 = none
 };
 
 struct LaunchConfig {
@@ -91,8 +96,8 @@ struct LaunchConfig {
   uint32_t block[3] = {1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
-  uint32_t blocks_per_wave = 0;      // how many blocks the modelled device holds at once
-  uint64_t clock_ns = 0;             // what %globaltimer starts from
+  uint32_t blocks_per_wave = 0;        // how many blocks the modelled device holds at once
+  uint64_t clock_ns = 0;               // what %globaltimer starts from
   uint64_t max_warp_instructions = 0;  // 0 = no limit
 };
 
@@ -108,28 +113,34 @@ struct GlobalInfo {
 
 class Kernel;  // decoded code of one entry; owned by its Module
 
-// A PTX module. Thread rules: Load and BindGlobal from one thread; Execute calls are serialised by the caller.
+// A PTX module. Thread rules: Load and BindGlobal from one thread; Execute calls are serialised by
+// the caller.
 class Module {
  public:
   virtual ~Module() = default;
-  // Parses PTX text (function bodies on first use). Returns null and sets `error` ("line N: ...") when the text cannot be run:
-  // an opcode that is not known is refused here, with opcode, kernel and line named.
+  // Parses PTX text (function bodies on first use). Returns null and sets `error` ("line N: ...")
+  // when the text cannot be run: an opcode that is not known is refused here, with opcode, kernel
+  // and line named.
   static std::unique_ptr<Module> Load(std::string_view ptx, std::string* error);
 
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const GlobalInfo> globals() const = 0;
-  // Tells where the driver has put a global. Must be called for every global before the first Execute.
+  // Tells where the driver has put a global. Must be called for every global before the first
+  // Execute.
   virtual void BindGlobal(std::string_view name, uint64_t address) = 0;
-  // GlobalInfo::initial with the addresses of other symbols filled in. Ask when every global of the module has been bound.
-  // Empty = zeros.
+  // GlobalInfo::initial with the addresses of other symbols filled in. Ask when every global of the
+  // module has been bound. Empty = zeros.
   virtual std::vector<uint8_t> InitialImage(std::string_view name) const = 0;
 
-  // Runs a launch. `params` is the packed parameter buffer (KernelInfo::param_bytes long). `log` receives device printf output.
-  virtual ExecResult Execute(std::string_view kernel, const LaunchConfig& config, std::span<const uint8_t> params,
-                             const MemoryMap& memory, std::string* log) = 0;
+  // Runs a launch. `params` is the packed parameter buffer (KernelInfo::param_bytes long). `log`
+  // receives device printf output.
+  virtual ExecResult Execute(std::string_view kernel, const LaunchConfig& config,
+                             std::span<const uint8_t> params, const MemoryMap& memory,
+                             std::string* log) = 0;
 };
 
-// Worker threads used by Execute (default: all cores; ATP_SIM_THREADS is read by the driver layer). Results do not depend on it.
+// Worker threads used by Execute (default: all cores; ATP_SIM_THREADS is read by the driver layer).
+// Results do not depend on it.
 void SetExecutionThreads(unsigned threads);
 
 }  // namespace atp::sim

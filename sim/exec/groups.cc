@@ -11,10 +11,12 @@ uint32_t LaneValue(const Warp& warp, uint32_t slot, uint32_t mask) {
   return reinterpret_cast<const uint32_t*>(warp.regs + slot)[std::countr_zero(mask)];
 }
 
-// Deeper frames first, so that a call is over before its caller goes on; then the smallest place in the code.
+// Deeper frames first, so that a call is over before its caller goes on; then the smallest place in
+// the code.
 bool RunsBefore(const Group& a, const Group& b) {
   if (a.frame->depth != b.frame->depth) return a.frame->depth > b.frame->depth;
-  if (a.frame->program != b.frame->program) return a.frame->program->index < b.frame->program->index;
+  if (a.frame->program != b.frame->program)
+    return a.frame->program->index < b.frame->program->index;
   if (a.pc != b.pc) return a.pc < b.pc;
   return std::countr_zero(a.mask) < std::countr_zero(b.mask);
 }
@@ -24,7 +26,8 @@ Group* Choose(Warp& warp, GroupState state) {
   for (int k = 0; k < warp.group_count; ++k) {
     Group& group = warp.groups[k];
     if (group.state != state) continue;
-    bool better = best == nullptr || (warp.fair ? group.last_run < best->last_run : RunsBefore(group, *best));
+    bool better =
+        best == nullptr || (warp.fair ? group.last_run < best->last_run : RunsBefore(group, *best));
     if (better) best = &group;
   }
   return best;
@@ -92,7 +95,8 @@ bool SelectGroup(Warp& warp, const Insn** pc, const Insn** limit) {
     if (yielded) return false;
   }
   if (best == nullptr) {
-    best = Choose(warp, GroupState::kAtSync);  // the lanes it waits for are elsewhere and do not come
+    best =
+        Choose(warp, GroupState::kAtSync);  // the lanes it waits for are elsewhere and do not come
     if (best == nullptr) return false;
     warp.sync_granted = true;
   }
@@ -103,7 +107,8 @@ bool SelectGroup(Warp& warp, const Insn** pc, const Insn** limit) {
   uint64_t turn = ++warp.turn;
   for (int k = 0; k < warp.group_count; ++k) {
     const Group& group = warp.groups[k];
-    bool same_place = group.frame == chosen.frame && group.pc == chosen.pc && group.state == chosen.state;
+    bool same_place =
+        group.frame == chosen.frame && group.pc == chosen.pc && group.state == chosen.state;
     if (same_place) {
       chosen.mask |= group.mask;
       continue;
@@ -150,7 +155,8 @@ const Insn* Yield(Warp& warp, const Insn* insn, uint64_t sleep_ns) {
 
 const Insn* ArriveBarrier(Warp& warp, const Insn* insn) {
   Block& block = *warp.block;
-  uint32_t id = LaneValue(warp, insn->r[1], warp.mask), count = LaneValue(warp, insn->r[2], warp.mask);
+  uint32_t id = LaneValue(warp, insn->r[1], warp.mask),
+           count = LaneValue(warp, insn->r[2], warp.mask);
   if (id >= kBarriers) return Fail(warp, insn, ExecStatus::kTrap, "barrier number above 15");
   Barrier& barrier = block.barriers[id];
   uint32_t lanes = static_cast<uint32_t>(std::popcount(warp.mask));
@@ -178,7 +184,8 @@ const Insn* ArriveBarrier(Warp& warp, const Insn* insn) {
 
 void ReleaseBarriers(Block& block) {
   for (int id = 0; id < kBarriers; ++id) {
-    if (block.barriers[id].arrived != 0 && block.barriers[id].expected == 0) ReleaseIfComplete(block, id);
+    if (block.barriers[id].arrived != 0 && block.barriers[id].expected == 0)
+      ReleaseIfComplete(block, id);
   }
 }
 

@@ -11,7 +11,8 @@ uint8_t* InternalMemory::data() {
   return data_.get();
 }
 
-// What cooperative_groups::grid_group finds behind %envreg1 and %envreg2: its size, then the barrier word.
+// What cooperative_groups::grid_group finds behind %envreg1 and %envreg2: its size, then the
+// barrier word.
 void InternalMemory::ResetGrid() {
   std::memset(data(), 0, kGridBytes);
   uint32_t size = 4;
@@ -29,7 +30,8 @@ uint64_t InternalMemory::Allocate(uint64_t size) {
     pieces_[k].bytes = size;
     pieces_[k].used = true;
     uint64_t offset = pieces_[k].offset;
-    if (rest != 0) pieces_.insert(pieces_.begin() + static_cast<ptrdiff_t>(k) + 1, {offset + size, rest, false});
+    if (rest != 0)
+      pieces_.insert(pieces_.begin() + static_cast<ptrdiff_t>(k) + 1, {offset + size, rest, false});
     return TagBase(kTagInternal) + offset;
   }
   return 0;

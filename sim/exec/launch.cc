@@ -15,12 +15,14 @@
 namespace atp::sim::exec {
 namespace {
 
-constexpr uint64_t kMaxChunk = 64;           // blocks that one thread takes at a time
-constexpr uint64_t kBlockSlice = 200000;     // ordered kernels: warp instructions before another block is let in
-constexpr uint64_t kMaxResident = 4096;      // ordered kernels without a known wave
-constexpr uint64_t kSmallLaunch = 4096;      // threads; not worth waking helpers for
+constexpr uint64_t kMaxChunk = 64;  // blocks that one thread takes at a time
+constexpr uint64_t kBlockSlice =
+    200000;  // ordered kernels: warp instructions before another block is let in
+constexpr uint64_t kMaxResident = 4096;  // ordered kernels without a known wave
+constexpr uint64_t kSmallLaunch = 4096;  // threads; not worth waking helpers for
 
-// The launching thread may have been switched to flush-to-zero or another rounding mode by the program.
+// The launching thread may have been switched to flush-to-zero or another rounding mode by the
+// program.
 class DefaultFloatMode {
  public:
   DefaultFloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
@@ -82,7 +84,8 @@ void Harvest(Worker* worker, ChunkResult* chunk) {
 
 // --- kernels whose blocks do not talk to each other ---
 
-// Chunks never cross waves, and their size depends on the launch only: so does everything that is recorded.
+// Chunks never cross waves, and their size depends on the launch only: so does everything that is
+// recorded.
 class ParallelRun {
  public:
   ParallelRun(Launch* launch, Collector* collector) : launch_(launch), collector_(collector) {
@@ -104,7 +107,8 @@ class ParallelRun {
   void Work() {
     DefaultFloatMode float_mode;
     Worker worker(launch_);
-    if (launch_->config.max_warp_instructions != 0) worker.limit = launch_->config.max_warp_instructions;
+    if (launch_->config.max_warp_instructions != 0)
+      worker.limit = launch_->config.max_warp_instructions;
     while (true) {
       uint64_t index = next_.fetch_add(1);
       if (index >= chunks_ || index > stop_after_.load()) return;
@@ -140,7 +144,8 @@ class ParallelRun {
     std::lock_guard lock(mutex_);
     if (chunk.failure.status != ExecStatus::kOk) stop_after_ = std::min(stop_after_.load(), index);
     waiting_.emplace(index, std::move(chunk));
-    for (auto it = waiting_.begin(); it != waiting_.end() && it->first == merged_; it = waiting_.erase(it)) {
+    for (auto it = waiting_.begin(); it != waiting_.end() && it->first == merged_;
+         it = waiting_.erase(it)) {
       bool ends_wave = (merged_ + 1) % per_wave_ == 0 || merged_ + 1 == chunks_;
       ++merged_;
       if (failed_) continue;
@@ -164,15 +169,19 @@ class ParallelRun {
 
 // --- kernels whose blocks may talk to each other ---
 
-// One thread. A block runs to its end unless it takes long: then the next one is let in beside it, up to as many as the device
-// would hold, and they take turns. So a block that waits for a later one sees it come, and the order is always the same.
+// One thread. A block runs to its end unless it takes long: then the next one is let in beside it,
+// up to as many as the device would hold, and they take turns. So a block that waits for a later
+// one sees it come, and the order is always the same.
 class OrderedRun {
  public:
-  OrderedRun(Launch* launch, Collector* collector) : launch_(launch), collector_(collector), worker_(launch) {
+  OrderedRun(Launch* launch, Collector* collector)
+      : launch_(launch), collector_(collector), worker_(launch) {
     resident_limit_ = launch->config.cooperative ? launch->blocks
-                      : launch->config.blocks_per_wave != 0 ? launch->blocks_per_wave
-                                                            : std::min(launch->blocks, kMaxResident);
-    if (launch->config.max_warp_instructions != 0) worker_.limit = launch->config.max_warp_instructions;
+                      : launch->config.blocks_per_wave != 0
+                          ? launch->blocks_per_wave
+                          : std::min(launch->blocks, kMaxResident);
+    if (launch->config.max_warp_instructions != 0)
+      worker_.limit = launch->config.max_warp_instructions;
   }
 
   void Run() {
@@ -194,7 +203,8 @@ class OrderedRun {
 
   // Waves before `end`, in order. Counters and failure belong to the launch: they go with the last.
   void HandOver(uint64_t end) {
-    for (auto it = tables_.begin(); it != tables_.end() && it->first < end; it = tables_.erase(it)) {
+    for (auto it = tables_.begin(); it != tables_.end() && it->first < end;
+         it = tables_.erase(it)) {
       ChunkResult chunk;
       chunk.touches = std::move(it->second);
       if (end == UINT64_MAX && std::next(it) == tables_.end()) Harvest(&worker_, &chunk);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs all blocks of a launch, over threads where the kernel allows it, and puts the results together in block order.
+// Runs all blocks of a launch, over threads where the kernel allows it, and puts the results
+// together in block order.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Module: loads PTX, describes its kernels and globals, decodes kernels when they are first launched.
+// Module: loads PTX, describes its kernels and globals, decodes kernels when they are first
+// launched.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -23,8 +24,9 @@ class PtxModule : public Module {
   std::span<const GlobalInfo> globals() const override { return globals_; }
   void BindGlobal(std::string_view name, uint64_t address) override;
   std::vector<uint8_t> InitialImage(std::string_view name) const override;
-  ExecResult Execute(std::string_view kernel, const LaunchConfig& config, std::span<const uint8_t> params,
-                     const MemoryMap& memory, std::string* log) override;
+  ExecResult Execute(std::string_view kernel, const LaunchConfig& config,
+                     std::span<const uint8_t> params, const MemoryMap& memory,
+                     std::string* log) override;
 
  private:
   bool DescribeKernel(const ptx::Function& function, std::string* error);
@@ -32,7 +34,8 @@ class PtxModule : public Module {
   void Reach(const ptx::Function& function, std::vector<const ptx::Function*>* functions,
              std::unordered_set<const ptx::Variable*>* shared) const;
   const KernelCode* Decode(std::string_view kernel, std::string* error);
-  bool CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch, std::string* error) const;
+  bool CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch,
+                   std::string* error) const;
   void ReadyFills(Launch* launch) const;
   uint64_t AddressOf(std::string_view symbol) const;
 
@@ -51,7 +54,8 @@ bool PtxModule::Init(std::string_view text, std::string* error) {
   address_.assign(parsed_.variables.size(), 0);
   for (const auto& variable : parsed_.variables) {
     if (variable->space != ptx::Space::kGlobal && variable->space != ptx::Space::kConst) continue;
-    if (parsed_.variable_by_name.at(variable->name) != variable.get()) continue;  // declared again elsewhere
+    if (parsed_.variable_by_name.at(variable->name) != variable.get())
+      continue;  // declared again elsewhere
     GlobalInfo info;
     info.name = std::string(variable->name);
     info.bytes = variable->bytes;
@@ -60,7 +64,8 @@ bool PtxModule::Init(std::string_view text, std::string* error) {
     info.is_managed = variable->is_managed;
     info.initial = variable->initial;
     if (variable->is_extern) {
-      *error = "line " + std::to_string(variable->line) + ": variable " + info.name + " is not defined in this module";
+      *error = "line " + std::to_string(variable->line) + ": variable " + info.name +
+               " is not defined in this module";
       return false;
     }
     globals_.push_back(std::move(info));
@@ -78,8 +83,8 @@ bool PtxModule::CheckCallees(const ptx::Function& function, std::string* error) 
     if (found == parsed_.function_by_name.end()) continue;
     const ptx::Function& callee = *parsed_.functions[found->second];
     if (callee.has_body || BuiltinByName(name) != Builtin::kNone) continue;
-    *error = "line " + std::to_string(function.line) + ": " + std::string(function.name) + " calls " + std::string(name) +
-             ", which is not defined in this module";
+    *error = "line " + std::to_string(function.line) + ": " + std::string(function.name) +
+             " calls " + std::string(name) + ", which is not defined in this module";
     return false;
   }
   return true;
@@ -92,11 +97,13 @@ void PtxModule::Reach(const ptx::Function& function, std::vector<const ptx::Func
   functions->push_back(&function);
   for (size_t k = 0; k < functions->size(); ++k) {
     for (std::string_view name : (*functions)[k]->names) {
-      if (auto callee = parsed_.function_by_name.find(name); callee != parsed_.function_by_name.end()) {
+      if (auto callee = parsed_.function_by_name.find(name);
+          callee != parsed_.function_by_name.end()) {
         const ptx::Function* next = parsed_.functions[callee->second].get();
         if (seen.insert(next).second) functions->push_back(next);
       }
-      if (auto variable = parsed_.variable_by_name.find(name); variable != parsed_.variable_by_name.end()) {
+      if (auto variable = parsed_.variable_by_name.find(name);
+          variable != parsed_.variable_by_name.end()) {
         if (variable->second->space == ptx::Space::kShared) shared->insert(variable->second);
       }
     }
@@ -108,14 +115,18 @@ bool PtxModule::DescribeKernel(const ptx::Function& function, std::string* error
   info.name = std::string(function.name);
   for (const ptx::Variable& parameter : function.params) {
     ParamInfo param;
-    param.offset = (info.param_bytes + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
-    if (parameter.bytes > 32764 || param.offset + parameter.bytes > 32764) {  // the limit of CUDA 12.1 and later
-      *error = "line " + std::to_string(parameter.line) + ": too many parameters of kernel " + info.name;
+    param.offset =
+        (info.param_bytes + parameter.alignment - 1) / parameter.alignment * parameter.alignment;
+    if (parameter.bytes > 32764 ||
+        param.offset + parameter.bytes > 32764) {  // the limit of CUDA 12.1 and later
+      *error =
+          "line " + std::to_string(parameter.line) + ": too many parameters of kernel " + info.name;
       return false;
     }
     param.size = static_cast<uint32_t>(parameter.bytes);
-    param.is_pointer = parameter.is_pointer || (!parameter.is_array && (parameter.type == ptx::Type::kU64 ||
-                                                                        parameter.type == ptx::Type::kB64));
+    param.is_pointer = parameter.is_pointer ||
+                       (!parameter.is_array &&
+                        (parameter.type == ptx::Type::kU64 || parameter.type == ptx::Type::kB64));
     info.param_bytes = param.offset + param.size;
     info.params.push_back(param);
   }
@@ -124,16 +135,20 @@ bool PtxModule::DescribeKernel(const ptx::Function& function, std::string* error
   Reach(function, &functions, &shared);
   uint64_t shared_bytes = 0, local_bytes = 0;
   for (const ptx::Function* reached : functions) {
-    shared_bytes = (shared_bytes + reached->shared_alignment - 1) / reached->shared_alignment * reached->shared_alignment;
+    shared_bytes = (shared_bytes + reached->shared_alignment - 1) / reached->shared_alignment *
+                   reached->shared_alignment;
     shared_bytes += reached->shared_bytes;
     local_bytes += reached->local_bytes;
   }
   for (const ptx::Variable* variable : shared) {
     if (variable->is_extern) continue;
-    shared_bytes = (shared_bytes + variable->alignment - 1) / variable->alignment * variable->alignment + variable->bytes;
+    shared_bytes =
+        (shared_bytes + variable->alignment - 1) / variable->alignment * variable->alignment +
+        variable->bytes;
   }
   if (shared_bytes > kMaxShared) {
-    *error = "line " + std::to_string(function.line) + ": too much shared memory in kernel " + info.name;
+    *error =
+        "line " + std::to_string(function.line) + ": too much shared memory in kernel " + info.name;
     return false;
   }
   info.static_shared_bytes = static_cast<uint32_t>(shared_bytes);
@@ -144,7 +159,8 @@ bool PtxModule::DescribeKernel(const ptx::Function& function, std::string* error
   // Virtual registers say little about real ones; longer kernels tend to need more.
   info.registers = std::clamp<uint32_t>(16 + function.instruction_count / 8, 16, 64);
   std::copy_n(function.required_block, 3, info.required_block);
-  uint32_t required = function.required_block[0] * function.required_block[1] * function.required_block[2];
+  uint32_t required =
+      function.required_block[0] * function.required_block[1] * function.required_block[2];
   if (function.max_threads != 0) info.max_threads_per_block = std::min(1024u, function.max_threads);
   if (required != 0) info.max_threads_per_block = std::min(1024u, required);
   kernels_.push_back(std::move(info));
@@ -174,7 +190,8 @@ std::vector<uint8_t> PtxModule::InitialImage(std::string_view name) const {
   std::vector<uint8_t> image = variable.initial;
   for (const ptx::InitialAddress& entry : variable.addresses) {
     uint64_t value = AddressOf(entry.symbol) + static_cast<uint64_t>(entry.addend);
-    if (entry.offset + entry.bytes <= image.size()) std::memcpy(image.data() + entry.offset, &value, entry.bytes);
+    if (entry.offset + entry.bytes <= image.size())
+      std::memcpy(image.data() + entry.offset, &value, entry.bytes);
   }
   return image;
 }
@@ -192,10 +209,12 @@ const KernelCode* PtxModule::Decode(std::string_view kernel, std::string* error)
   return code_.emplace(index->first, std::move(code)).first->second.get();
 }
 
-bool PtxModule::CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch, std::string* error) const {
+bool PtxModule::CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch,
+                            std::string* error) const {
   uint64_t threads = 1, blocks = 1;
   for (int k = 0; k < 3; ++k) {
-    if (config.grid[k] == 0 || config.block[k] == 0 || config.grid[k] > 0x7fffffffu || config.block[k] > 1024) {
+    if (config.grid[k] == 0 || config.block[k] == 0 || config.grid[k] > 0x7fffffffu ||
+        config.block[k] > 1024) {
       *error = "bad launch dimensions";
       return false;
     }
@@ -214,7 +233,8 @@ bool PtxModule::CheckConfig(const LaunchConfig& config, const KernelCode& code, 
   launch->threads = static_cast<uint32_t>(threads);
   launch->warps = (launch->threads + kLanes - 1) / kLanes;
   launch->blocks = blocks;
-  launch->blocks_per_wave = config.blocks_per_wave == 0 ? blocks : std::min<uint64_t>(config.blocks_per_wave, blocks);
+  launch->blocks_per_wave =
+      config.blocks_per_wave == 0 ? blocks : std::min<uint64_t>(config.blocks_per_wave, blocks);
   launch->shared_bytes = static_cast<uint32_t>(shared);
   return true;
 }
@@ -236,18 +256,23 @@ void PtxModule::ReadyFills(Launch* launch) const {
         case Fill::Kind::kGlobalAddress:
           value.value = fill.symbol < address_.size() ? address_[fill.symbol] + fill.value : 0;
           break;
-        case Fill::Kind::kParameter: value.value = ParameterValue(*launch, fill); break;
+        case Fill::Kind::kParameter:
+          value.value = ParameterValue(*launch, fill);
+          break;
         case Fill::Kind::kSpecial:
-        case Fill::Kind::kLocalBase: continue;
-        default: break;
+        case Fill::Kind::kLocalBase:
+          continue;
+        default:
+          break;
       }
       ready.push_back(value);
     }
   }
 }
 
-ExecResult PtxModule::Execute(std::string_view kernel, const LaunchConfig& config, std::span<const uint8_t> params,
-                              const MemoryMap& memory, std::string* log) {
+ExecResult PtxModule::Execute(std::string_view kernel, const LaunchConfig& config,
+                              std::span<const uint8_t> params, const MemoryMap& memory,
+                              std::string* log) {
   ExecResult result;
   Launch launch;
   launch.code = Decode(kernel, &result.message);

@@ -5,8 +5,8 @@
 
 namespace atp::sim::exec {
 
-uint8_t* RangeAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes, uint32_t alignment,
-                      bool read, bool write) {
+uint8_t* RangeAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes,
+                      uint32_t alignment, bool read, bool write) {
   bool generic = (insn->aux & 1) != 0, shared = (insn->aux & 2) != 0;
   const char* space = shared ? "shared" : generic ? "generic" : "global";
   if ((address & (alignment - 1)) != 0) {
@@ -17,7 +17,8 @@ uint8_t* RangeAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, 
   uint64_t tag = address >> kTagShift, offset = address & kOffsetMask;
   if (shared || (generic && tag == kTagShared)) {
     if (!shared || tag == 0) {
-      if (offset <= block.shared_bytes && block.shared_bytes - offset >= bytes) return block.shared + offset;
+      if (offset <= block.shared_bytes && block.shared_bytes - offset >= bytes)
+        return block.shared + offset;
     }
   } else if (generic && tag == kTagLocal) {
     if (offset <= warp.local_stride && warp.local_stride - offset >= bytes) {
@@ -25,8 +26,8 @@ uint8_t* RangeAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, 
     }
   } else {
     AccessCache* cache = warp.caches + insn->cache;
-    bool cached = address >= cache->begin && address < cache->end && cache->end - address >= bytes &&
-                  (!write || cache->writable);
+    bool cached = address >= cache->begin && address < cache->end &&
+                  cache->end - address >= bytes && (!write || cache->writable);
     if (cached || ResolveRegion(warp, cache, address, bytes, write)) {
       if (read) TouchRead(warp, cache, address, address + bytes);
       if (write) TouchWrite(warp, cache, address, address + bytes);

@@ -15,12 +15,14 @@ struct WordRange {
 
 WordRange WholeWords(uint64_t page, uint64_t begin, uint64_t end) {
   uint64_t start = page << kPageBits;
-  uint64_t from = begin > start ? begin - start : 0, to = end - start < kPageBytes ? end - start : kPageBytes;
+  uint64_t from = begin > start ? begin - start : 0,
+           to = end - start < kPageBytes ? end - start : kPageBytes;
   return {static_cast<uint32_t>((from + 3) / 4), static_cast<uint32_t>(to / 4)};
 }
 WordRange AnyWords(uint64_t page, uint64_t begin, uint64_t end) {
   uint64_t start = page << kPageBits;
-  uint64_t from = begin > start ? begin - start : 0, to = end - start < kPageBytes ? end - start : kPageBytes;
+  uint64_t from = begin > start ? begin - start : 0,
+           to = end - start < kPageBytes ? end - start : kPageBytes;
   return {static_cast<uint32_t>(from / 4), static_cast<uint32_t>((to + 3) / 4)};
 }
 
@@ -52,7 +54,8 @@ bool ResolveInternal(Warp& warp, AccessCache* cache, uint64_t address, uint32_t 
   if (offset > size || size - offset < bytes) return false;
   cache->begin = TagBase(kTagInternal);
   cache->end = cache->begin + size;
-  cache->delta = static_cast<int64_t>(reinterpret_cast<uintptr_t>(warp.block->launch->internal->data()) - cache->begin);
+  cache->delta = static_cast<int64_t>(
+      reinterpret_cast<uintptr_t>(warp.block->launch->internal->data()) - cache->begin);
   cache->writable = true;
   return true;
 }
@@ -79,7 +82,8 @@ void TouchRead(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
   for (uint64_t page = begin >> kPageBits; page <= (end - 1) >> kPageBits; ++page) {
     PageEntry* entry = EntryOf(warp, cache, page);
     entry->flags |= PageTouch::kRead;
-    if (!entry->exposed_read && !AllWritten(*entry, AnyWords(page, begin, end))) entry->exposed_read = true;
+    if (!entry->exposed_read && !AllWritten(*entry, AnyWords(page, begin, end)))
+      entry->exposed_read = true;
   }
 }
 
@@ -98,7 +102,8 @@ void TouchWrite(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
   }
 }
 
-uint8_t* LaneAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes, bool read, bool write) {
+uint8_t* LaneAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes,
+                     bool read, bool write) {
   uint64_t tag = address >> kTagShift, offset = address & kOffsetMask;
   bool generic = (insn->aux & 1) != 0;
   Block& block = *warp.block;
@@ -108,15 +113,16 @@ uint8_t* LaneAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, u
   }
   if (tag == kTagMemory || tag == kTagInternal) {
     AccessCache* cache = warp.caches + insn->cache;
-    bool cached = address >= cache->begin && address < cache->end && cache->end - address >= bytes &&
-                  (!write || cache->writable);
+    bool cached = address >= cache->begin && address < cache->end &&
+                  cache->end - address >= bytes && (!write || cache->writable);
     if (cached || ResolveRegion(warp, cache, address, bytes, write)) {
       if (read) TouchRead(warp, cache, address, address + bytes);
       if (write) TouchWrite(warp, cache, address, address + bytes);
       return reinterpret_cast<uint8_t*>(address + static_cast<uint64_t>(cache->delta));
     }
   } else if (generic && tag == kTagShared) {
-    if (offset <= block.shared_bytes && block.shared_bytes - offset >= bytes) return block.shared + offset;
+    if (offset <= block.shared_bytes && block.shared_bytes - offset >= bytes)
+      return block.shared + offset;
   } else if (generic && tag == kTagLocal) {
     if (offset <= warp.local_stride && warp.local_stride - offset >= bytes) {
       return warp.local + static_cast<size_t>(lane) * warp.local_stride + offset;
@@ -135,23 +141,26 @@ const Insn* Fail(Warp& warp, const Insn* insn, ExecStatus status, const char* wh
   block.failed = true;
   const Program& program = *warp.frame->program;
   const Origin& origin = program.origins[static_cast<size_t>(insn - program.entry)];
-  std::string message = "kernel " + block.launch->code->name + ": " + what + " at PTX line " + std::to_string(origin.line) +
-                        " (" + std::string(origin.opcode) + ")";
-  if (program.function != block.launch->code->programs[0]->function) message += " in function " + program.name;
+  std::string message = "kernel " + block.launch->code->name + ": " + what + " at PTX line " +
+                        std::to_string(origin.line) + " (" + std::string(origin.opcode) + ")";
+  if (program.function != block.launch->code->programs[0]->function)
+    message += " in function " + program.name;
   message += ", block (" + std::to_string(block.id[0]) + "," + std::to_string(block.id[1]) + "," +
              std::to_string(block.id[2]) + "), warp " + std::to_string(warp.index);
   warp.worker->failure = Failure{status, std::move(message), block.index};
   return kStop;
 }
 
-const Insn* FailAddress(Warp& warp, const Insn* insn, ExecStatus status, const char* space, uint64_t address) {
+const Insn* FailAddress(Warp& warp, const Insn* insn, ExecStatus status, const char* space,
+                        uint64_t address) {
   char text[96];
   const char* kind = status == ExecStatus::kMisalignedAddress ? "misaligned" : "illegal";
   std::snprintf(text, sizeof(text), "%s %s address 0x%" PRIx64, kind, space, address);
   return Fail(warp, insn, status, text);
 }
 
-// One warp instruction of the block counts as one cycle and one nanosecond: virtual, monotonic, the same in every run.
+// One warp instruction of the block counts as one cycle and one nanosecond: virtual, monotonic, the
+// same in every run.
 uint64_t ClockOf(Warp& warp) { return ++warp.block->issued + warp.block->slept_ns; }
 uint64_t GlobalTimer(Warp& warp) { return warp.block->launch->config.clock_ns + ClockOf(warp); }
 

@@ -61,7 +61,8 @@ class Pool {
   unsigned started_ = 0, wanted_ = 0, running_ = 0;
 };
 
-// Never destroyed: its threads may outlive static destructors. Owned by one process; a child of fork makes its own.
+// Never destroyed: its threads may outlive static destructors. Owned by one process; a child of
+// fork makes its own.
 Pool& ThePool() {
   static Pool* pool = nullptr;
   static pid_t owner = 0;
@@ -89,6 +90,8 @@ void RunOnThreads(unsigned helpers, const std::function<void()>& work) {
 
 }  // namespace exec
 
-void SetExecutionThreads(unsigned threads) { exec::g_threads.store(threads, std::memory_order_relaxed); }
+void SetExecutionThreads(unsigned threads) {
+  exec::g_threads.store(threads, std::memory_order_relaxed);
+}
 
 }  // namespace atp::sim

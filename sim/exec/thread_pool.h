@@ -8,7 +8,8 @@ namespace atp::sim::exec {
 
 unsigned ExecutionThreads();
 
-// Runs `work` on the calling thread and on up to `helpers` others, and returns when all of them have come back.
+// Runs `work` on the calling thread and on up to `helpers` others, and returns when all of them
+// have come back.
 void RunOnThreads(unsigned helpers, const std::function<void()>& work);
 
 }  // namespace atp::sim::exec

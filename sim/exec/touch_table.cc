@@ -48,7 +48,8 @@ void TouchTable::AddBitmap(PageEntry* entry) {
   if (bitmap_count_ / kBitmapsPerChunk == bitmaps_.size()) {
     bitmaps_.push_back(std::make_unique<uint64_t[]>(kBitmapsPerChunk * kBitmapWords));
   }
-  entry->written = bitmaps_[bitmap_count_ / kBitmapsPerChunk].get() + bitmap_count_ % kBitmapsPerChunk * kBitmapWords;
+  entry->written = bitmaps_[bitmap_count_ / kBitmapsPerChunk].get() +
+                   bitmap_count_ % kBitmapsPerChunk * kBitmapWords;
   std::memset(entry->written, 0, kBitmapWords * sizeof(uint64_t));
   ++bitmap_count_;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pages touched by one chunk of blocks, in order of first touch, with the 4-byte words of each page that were written.
+// Pages touched by one chunk of blocks, in order of first touch, with the 4-byte words of each page
+// that were written.
 //
-// "Overwritten" has to be provable: a page counts when every word of it was written in the wave, each by an access that covers
-// the word whole, and no read saw a word that its own chunk had not written before. A chunk belongs to one thread; merging is
-// done in block order (launch.cc), so that the result does not depend on how chunks were spread over threads.
+// "Overwritten" has to be provable: a page counts when every word of it was written in the wave,
+// each by an access that covers the word whole, and no read saw a word that its own chunk had not
+// written before. A chunk belongs to one thread; merging is done in block order (launch.cc), so
+// that the result does not depend on how chunks were spread over threads.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,9 @@ class TouchTable {
   void Clear();
   size_t size() const { return size_; }
   PageEntry& at(size_t i) { return chunks_[i / kEntriesPerChunk][i % kEntriesPerChunk]; }
-  const PageEntry& at(size_t i) const { return chunks_[i / kEntriesPerChunk][i % kEntriesPerChunk]; }
+  const PageEntry& at(size_t i) const {
+    return chunks_[i / kEntriesPerChunk][i % kEntriesPerChunk];
+  }
 
  private:
   static constexpr size_t kEntriesPerChunk = 512;

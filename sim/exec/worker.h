@@ -12,7 +12,8 @@
 
 namespace atp::sim::exec {
 
-// Memory of the machine itself that kernels can reach: the barrier of a cooperative grid and the heap of device-side malloc.
+// Memory of the machine itself that kernels can reach: the barrier of a cooperative grid and the
+// heap of device-side malloc.
 class InternalMemory {
  public:
   static constexpr uint64_t kGridBytes = 4096;
@@ -20,8 +21,8 @@ class InternalMemory {
   uint8_t* data();
   static constexpr uint64_t bytes() { return kGridBytes + kHeapBytes; }
   void ResetGrid();
-  uint64_t Allocate(uint64_t size);   // address with kTagInternal, or 0
-  bool Release(uint64_t address);     // false for a pointer that Allocate has not given out
+  uint64_t Allocate(uint64_t size);  // address with kTagInternal, or 0
+  bool Release(uint64_t address);    // false for a pointer that Allocate has not given out
 
  private:
   struct Piece {
@@ -106,7 +107,8 @@ class Worker {
 };
 
 // --- groups.cc ---
-// Takes the next group to run out of the warp's list; `limit` is where another group waits to be joined.
+// Takes the next group to run out of the warp's list; `limit` is where another group waits to be
+// joined.
 bool SelectGroup(Warp& warp, const Insn** pc, const Insn** limit);
 void ReleaseBarriers(Block& block);  // after threads have exited
 

@@ -26,8 +26,8 @@ using Ticket = uint64_t;  // a pushed piece; 0 = nothing to wait for
 enum class Channel : uint8_t { kDriver = 0, kProgram = 1 };
 inline constexpr int kEngines = 4;  // of one device: 2 * channel + direction
 
-// A moment that is known only through the pieces it waits for: the latest of `at` and of the pieces'
-// ends.
+// A moment that is known only through the pieces it waits for: the latest of `at` and of the
+// pieces' ends.
 struct Ready {
   Time at = 0;
   Ticket tickets[kEngines] = {};  // the last piece of each engine

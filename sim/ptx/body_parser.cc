@@ -25,8 +25,13 @@ struct Scope {
 class BodyParser {
  public:
   BodyParser(const ParsedModule& module, const Function& function, Body* body, std::string* error)
-      : module_(module), function_(function), body_(body), error_(error), lexer_(function.body),
-        reader_(&lexer_, error), scopes_(1) {}
+      : module_(module),
+        function_(function),
+        body_(body),
+        error_(error),
+        lexer_(function.body),
+        reader_(&lexer_, error),
+        scopes_(1) {}
 
   bool Run();
 
@@ -98,7 +103,8 @@ bool BodyParser::Run() {
       if (!Guard(&guard, &negated)) return false;
       token = lexer_.Next();
     }
-    if (token.kind != TokenKind::kWord) return Fail(token.line, "unexpected '" + std::string(token.text) + "'");
+    if (token.kind != TokenKind::kWord)
+      return Fail(token.line, "unexpected '" + std::string(token.text) + "'");
     bool ok = token.text[0] == '.' ? Directive(token) : Statement(token, guard, negated);
     if (!ok) return false;
   }
@@ -112,7 +118,8 @@ bool BodyParser::Guard(int32_t* guard, bool* negated) {
     token = lexer_.Next();
   }
   uint32_t reg = 0;
-  if (token.kind != TokenKind::kWord || !FindRegister(token.text, &reg) || body_->registers[reg] != Type::kPred) {
+  if (token.kind != TokenKind::kWord || !FindRegister(token.text, &reg) ||
+      body_->registers[reg] != Type::kPred) {
     return Fail(token.line, "predicate register expected after '@'");
   }
   *guard = static_cast<int32_t>(reg);
@@ -130,7 +137,8 @@ bool BodyParser::Directive(const Token& token) {
   if (word == ".shared") return DeclareVariables(Space::kShared);
   if (word == ".param") return DeclareVariables(Space::kParam);
   if (word == ".pragma") return lexer_.SkipPast(';');
-  return Fail(token.line, "unsupported directive " + std::string(word) + " in " + std::string(function_.name));
+  return Fail(token.line,
+              "unsupported directive " + std::string(word) + " in " + std::string(function_.name));
 }
 
 bool BodyParser::DeclareRegisters() {
@@ -141,16 +149,18 @@ bool BodyParser::DeclareRegisters() {
   Scope& scope = scopes_[scope_];
   for (;;) {
     Token name = lexer_.Next();
-    if (name.kind != TokenKind::kWord || name.text[0] == '.') return Fail(name.line, "register name expected");
+    if (name.kind != TokenKind::kWord || name.text[0] == '.')
+      return Fail(name.line, "register name expected");
     Token token = lexer_.Next();
     if (token.Is('<')) {
       uint64_t count = 0;
       Token number = lexer_.Next();
-      if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &count) || !lexer_.Next().Is('>') ||
-          count + body_->registers.size() > kMaxRegisters) {
+      if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &count) ||
+          !lexer_.Next().Is('>') || count + body_->registers.size() > kMaxRegisters) {
         return Fail(number.line, "bad register count");
       }
-      scope.ranges[name.text] = {static_cast<uint32_t>(body_->registers.size()), static_cast<uint32_t>(count)};
+      scope.ranges[name.text] = {static_cast<uint32_t>(body_->registers.size()),
+                                 static_cast<uint32_t>(count)};
       body_->registers.resize(body_->registers.size() + count, model.type);
       token = lexer_.Next();
     } else {
@@ -196,7 +206,8 @@ bool BodyParser::DeclarePrototype(std::string_view name) {
   return lexer_.SkipPast(';') || Fail(token.line, "';' expected after a prototype");
 }
 
-// "name : .branchtargets L1, L2;" is kept as operands of a list; labels are resolved by ResolveNames.
+// "name : .branchtargets L1, L2;" is kept as operands of a list; labels are resolved by
+// ResolveNames.
 bool BodyParser::DeclareTargets(std::string_view name) {
   std::vector<Operand> list;
   for (;;) {
@@ -311,7 +322,8 @@ bool BodyParser::ReadAddend(Operand* operand) {
     if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &value)) {
       return Fail(number.line, "integer expected in an address");
     }
-    operand->addend = static_cast<int64_t>(static_cast<uint64_t>(operand->addend) + (minus ? 0 - value : value));
+    operand->addend =
+        static_cast<int64_t>(static_cast<uint64_t>(operand->addend) + (minus ? 0 - value : value));
   }
   return true;
 }
@@ -363,15 +375,16 @@ bool BodyParser::ReadSimple(Token token, Operand* operand) {
 bool BodyParser::ReadAddress(Operand* operand) {
   Operand base;
   if (!ReadSimple(lexer_.Next(), &base)) return false;
-  if (base.kind == Operand::Kind::kName) return Fail(lexer_.line(), "unknown variable " + std::string(base.name));
+  if (base.kind == Operand::Kind::kName)
+    return Fail(lexer_.line(), "unknown variable " + std::string(base.name));
   if (base.kind != Operand::Kind::kRegister && base.kind != Operand::Kind::kVariable &&
       base.kind != Operand::Kind::kInteger) {
     return Fail(lexer_.line(), "bad address");
   }
   operand->kind = Operand::Kind::kAddress;
   if (!ReadAddend(operand)) return false;
-  operand->addend =
-      static_cast<int64_t>(static_cast<uint64_t>(operand->addend) + static_cast<uint64_t>(base.addend));
+  operand->addend = static_cast<int64_t>(static_cast<uint64_t>(operand->addend) +
+                                         static_cast<uint64_t>(base.addend));
   base.addend = 0;
   operand->first = static_cast<uint32_t>(body_->operands.size());
   operand->count = 1;
@@ -407,8 +420,9 @@ bool BodyParser::FindRegister(std::string_view name, uint32_t* reg) const {
   while (digits > 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
   std::string_view stem = name.substr(0, digits);
   uint32_t number = 0;
-  bool has_number = digits < name.size() && (name[digits] != '0' || digits + 1 == name.size()) &&
-                    std::from_chars(name.data() + digits, name.data() + name.size(), number).ec == std::errc();
+  bool has_number =
+      digits < name.size() && (name[digits] != '0' || digits + 1 == name.size()) &&
+      std::from_chars(name.data() + digits, name.data() + name.size(), number).ec == std::errc();
   for (uint32_t scope = scope_;; scope = scopes_[scope].parent) {
     const Scope& current = scopes_[scope];
     if (has_number) {
@@ -447,7 +461,8 @@ bool BodyParser::ResolveName(uint32_t scope, uint32_t line, Operand* operand) {
     }
     if (scope == 0) break;
   }
-  if (auto found = module_.function_by_name.find(operand->name); found != module_.function_by_name.end()) {
+  if (auto found = module_.function_by_name.find(operand->name);
+      found != module_.function_by_name.end()) {
     operand->kind = Operand::Kind::kFunction;
     operand->index = found->second;
     return true;
@@ -459,14 +474,16 @@ bool BodyParser::ResolveName(uint32_t scope, uint32_t line, Operand* operand) {
       return true;
     }
   }
-  return Fail(line, "unknown name " + std::string(operand->name) + " in " + std::string(function_.name));
+  return Fail(line,
+              "unknown name " + std::string(operand->name) + " in " + std::string(function_.name));
 }
 
 bool BodyParser::ResolveNames() {
   for (const Instruction& instruction : body_->instructions) {
     for (uint32_t i = 0; i < instruction.count; ++i) {
       Operand& operand = body_->operands[instruction.first + i];
-      if (operand.kind == Operand::Kind::kName && !ResolveName(instruction.scope, instruction.line, &operand)) {
+      if (operand.kind == Operand::Kind::kName &&
+          !ResolveName(instruction.scope, instruction.line, &operand)) {
         return false;
       }
       if (operand.kind != Operand::Kind::kVector && operand.kind != Operand::Kind::kList &&
@@ -494,7 +511,8 @@ bool BodyParser::ResolveNames() {
 
 }  // namespace
 
-bool ParseBody(const ParsedModule& module, const Function& function, Body* body, std::string* error) {
+bool ParseBody(const ParsedModule& module, const Function& function, Body* body,
+               std::string* error) {
   error->clear();
   return BodyParser(module, function, body, error).Run();
 }

@@ -24,7 +24,8 @@ uint64_t ElementBits(const Operand& literal, Type type) {
   bool wants_single = type == Type::kF32;
   switch (literal.kind) {
     case Operand::Kind::kFloat32:
-      if (wants_double) return std::bit_cast<uint64_t>(double{std::bit_cast<float>(uint32_t(literal.bits))});
+      if (wants_double)
+        return std::bit_cast<uint64_t>(double{std::bit_cast<float>(uint32_t(literal.bits))});
       return literal.bits;
     case Operand::Kind::kFloat64:
       if (wants_single) return std::bit_cast<uint32_t>(float(std::bit_cast<double>(literal.bits)));
@@ -93,8 +94,8 @@ bool DeclarationReader::ReadType(Variable* variable) {
       Token attribute = lexer_->Next();
       variable->is_managed |= attribute.Is(std::string_view(".managed"));
       if (!lexer_->SkipPast(')')) return Fail(token.line, "unterminated .attribute");
-    } else if (word != "global" && word != "const" && word != "shared" && word != "local" && word != "generic" &&
-               word != "space") {
+    } else if (word != "global" && word != "const" && word != "shared" && word != "local" &&
+               word != "generic" && word != "space") {
       return Fail(token.line, "unknown qualifier " + std::string(token.text) + " in a declaration");
     }
   }
@@ -107,11 +108,13 @@ bool DeclarationReader::ReadType(Variable* variable) {
 bool DeclarationReader::ReadName(Variable* variable) {
   Token name = lexer_->Next();
   if (name.kind != TokenKind::kWord || name.text[0] == '.') {
-    return Fail(name.line, "name expected in a declaration, found '" + std::string(name.text) + "'");
+    return Fail(name.line,
+                "name expected in a declaration, found '" + std::string(name.text) + "'");
   }
   variable->name = name.text;
   variable->line = name.line;
-  uint64_t element = static_cast<uint64_t>(TypeBytes(variable->type)) * static_cast<uint64_t>(vector_);
+  uint64_t element =
+      static_cast<uint64_t>(TypeBytes(variable->type)) * static_cast<uint64_t>(vector_);
   variable->bytes = element;
   uint64_t count = 1;
   bool unsized = false;
@@ -124,16 +127,18 @@ bool DeclarationReader::ReadName(Variable* variable) {
       continue;
     }
     uint64_t value = 0;
-    if (size.kind != TokenKind::kNumber || !ParseInteger(size.text, &value) || value > kMaxVariableBytes ||
-        !lexer_->Next().Is(']')) {
+    if (size.kind != TokenKind::kNumber || !ParseInteger(size.text, &value) ||
+        value > kMaxVariableBytes || !lexer_->Next().Is(']')) {
       return Fail(size.line, "bad array size of " + std::string(name.text));
     }
     if (value != 0 && count > kMaxVariableBytes / value) return Fail(size.line, "array too large");
     count *= value;
   }
-  if (element != 0 && count > kMaxVariableBytes / element) return Fail(name.line, "array too large");
+  if (element != 0 && count > kMaxVariableBytes / element)
+    return Fail(name.line, "array too large");
   variable->bytes = unsized ? 0 : element * count;
-  if (variable->alignment < element && element <= 16) variable->alignment = static_cast<uint32_t>(element);
+  if (variable->alignment < element && element <= 16)
+    variable->alignment = static_cast<uint32_t>(element);
   if (lexer_->Peek().Is('=')) {
     lexer_->Next();
     return ReadInitializer(variable);
@@ -142,7 +147,8 @@ bool DeclarationReader::ReadName(Variable* variable) {
 }
 
 bool DeclarationReader::ReadInitializer(Variable* variable) {
-  if (variable->bytes > kMaxInitializedBytes) return Fail(variable->line, "initialised array too large");
+  if (variable->bytes > kMaxInitializedBytes)
+    return Fail(variable->line, "initialised array too large");
   int depth = 0;
   uint64_t offset = 0;
   for (;;) {
@@ -174,7 +180,8 @@ bool DeclarationReader::ReadInitialValue(Variable* variable, uint64_t* offset) {
   if (*offset + static_cast<uint64_t>(element) > kMaxInitializedBytes) {
     return Fail(lexer_->line(), "initialiser too large");
   }
-  variable->initial.resize(std::max<size_t>(variable->initial.size(), *offset + static_cast<size_t>(element)));
+  variable->initial.resize(
+      std::max<size_t>(variable->initial.size(), *offset + static_cast<size_t>(element)));
   Token token = lexer_->Next();
   if (token.kind == TokenKind::kWord) {
     if (!ReadInitialSymbol(token, variable, *offset, element)) return false;
@@ -206,7 +213,8 @@ bool DeclarationReader::ReadInitialValue(Variable* variable, uint64_t* offset) {
 }
 
 // "name", "name+4", "generic(name)+4".
-bool DeclarationReader::ReadInitialSymbol(Token token, Variable* variable, uint64_t offset, int element) {
+bool DeclarationReader::ReadInitialSymbol(Token token, Variable* variable, uint64_t offset,
+                                          int element) {
   bool generic = token.text == "generic";
   if (generic) {
     if (!lexer_->Next().Is('(')) return Fail(token.line, "'(' expected after generic");
@@ -215,7 +223,8 @@ bool DeclarationReader::ReadInitialSymbol(Token token, Variable* variable, uint6
       return Fail(token.line, "bad generic() in an initialiser");
     }
   }
-  if (element != 8 && element != 4) return Fail(token.line, "an address needs an element of 8 bytes");
+  if (element != 8 && element != 4)
+    return Fail(token.line, "an address needs an element of 8 bytes");
   InitialAddress address{offset, token.text, 0, static_cast<uint8_t>(element)};
   Token sign = lexer_->Peek();
   if (sign.Is('+') || sign.Is('-')) {

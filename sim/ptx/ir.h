@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parser makes of a PTX module: variables, functions, and (on demand) bodies as lists of instructions whose operands are
-// resolved to registers, variables, labels and functions. Text stays in the module's buffer; names are views into it.
+// What the parser makes of a PTX module: variables, functions, and (on demand) bodies as lists of
+// instructions whose operands are resolved to registers, variables, labels and functions. Text
+// stays in the module's buffer; names are views into it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace atp::sim::ptx {
 
 enum class Space : uint8_t { kReg, kGlobal, kConst, kShared, kLocal, kParam };
 
-// An address inside an initialiser: 8 (or 4) bytes at `offset` hold the address of `symbol` plus `addend`.
+// An address inside an initialiser: 8 (or 4) bytes at `offset` hold the address of `symbol` plus
+// `addend`.
 struct InitialAddress {
   uint64_t offset = 0;
   std::string_view symbol;
@@ -42,20 +44,20 @@ struct Variable {
 
 struct Operand {
   enum class Kind : uint8_t {
-    kRegister,   // index = register
-    kInteger,    // bits = two's complement
-    kFloat32,    // bits = IEEE single
-    kFloat64,    // bits = IEEE double (0d... or decimal)
-    kSpecial,    // name = "%tid.x"
-    kVariable,   // variable + addend: its address
-    kFunction,   // index = function of the module
-    kLabel,      // index = instruction
-    kVector,     // elements first..first+count
-    kPair,       // "a|b": two elements
-    kList,       // "(a, b)" of a call
-    kSink,       // "_"
-    kAddress,    // [element 0 + addend]; element 0 is a register, a variable or an integer
-    kName,       // not resolved yet; never seen outside the parser
+    kRegister,  // index = register
+    kInteger,   // bits = two's complement
+    kFloat32,   // bits = IEEE single
+    kFloat64,   // bits = IEEE double (0d... or decimal)
+    kSpecial,   // name = "%tid.x"
+    kVariable,  // variable + addend: its address
+    kFunction,  // index = function of the module
+    kLabel,     // index = instruction
+    kVector,    // elements first..first+count
+    kPair,      // "a|b": two elements
+    kList,      // "(a, b)" of a call
+    kSink,      // "_"
+    kAddress,   // [element 0 + addend]; element 0 is a register, a variable or an integer
+    kName,      // not resolved yet; never seen outside the parser
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // "!p"
@@ -87,8 +89,9 @@ struct Body {
   std::vector<Op> ops;  // distinct opcodes of this body
   std::vector<Instruction> instructions;
   std::vector<Operand> operands;
-  std::vector<Type> registers;                    // type of each
-  std::vector<std::unique_ptr<Variable>> locals;  // .local, .shared and call parameters declared inside
+  std::vector<Type> registers;  // type of each
+  std::vector<std::unique_ptr<Variable>>
+      locals;  // .local, .shared and call parameters declared inside
   std::vector<Prototype> prototypes;
 };
 
@@ -102,7 +105,8 @@ struct Function {
   uint32_t required_block[3] = {0, 0, 0};
   Lexer body;  // at the token after the opening brace
   // Gathered when the text is first read over, without decoding:
-  std::vector<std::string_view> names;  // words in operand position that are not registers: variables, functions
+  std::vector<std::string_view>
+      names;  // words in operand position that are not registers: variables, functions
   uint32_t instruction_count = 0, register_estimate = 0;
   uint64_t local_bytes = 0, shared_bytes = 0;  // declared inside the body
   uint32_t shared_alignment = 1;

@@ -11,12 +11,14 @@ enum : uint8_t { kOther = 0, kBlank = 1, kWordStart = 2, kDigit = 4, kWordPart =
 constexpr std::array<uint8_t, 256> MakeClasses() {
   std::array<uint8_t, 256> classes{};
   for (int c = 0; c < 256; ++c) {
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+    bool letter =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
     bool digit = c >= '0' && c <= '9';
     if (letter || c == '.') classes[c] |= kWordStart;
     if (digit) classes[c] |= kDigit;
     if (letter || digit || c == '.') classes[c] |= kWordPart;
-    if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v') classes[c] = kBlank;
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v')
+      classes[c] = kBlank;
   }
   return classes;
 }
@@ -75,7 +77,8 @@ Token Lexer::Next() {
       bool is_sign = (c == '-' || c == '+') && decimal && at_ > start + 1 &&
                      (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
       if (!(ClassOf(c) & kWordPart) && !is_sign) break;
-      if (at_ == start + 1 && text_[start] == '0' && !(ClassOf(c) & kDigit) && c != '.') decimal = false;
+      if (at_ == start + 1 && text_[start] == '0' && !(ClassOf(c) & kDigit) && c != '.')
+        decimal = false;
       ++at_;
     }
     return Make(TokenKind::kNumber, start, at_);

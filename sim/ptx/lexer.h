@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts PTX text into tokens without copying. A Lexer is a cursor: copy it to come back to a place later (function bodies
-// are skipped at load and read on first use). Never reads outside the text, whatever is in it. One thread per object.
+// Cuts PTX text into tokens without copying. A Lexer is a cursor: copy it to come back to a place
+// later (function bodies are skipped at load and read on first use). Never reads outside the text,
+// whatever is in it. One thread per object.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace atp::sim::ptx {
 
 enum class TokenKind : uint8_t { kEnd, kWord, kNumber, kString, kPunct, kBad };
 
-// A word is an identifier, register, directive or whole opcode: "%tid.x", "$L__BB0_1", ".reg", "ld.global.f32".
+// A word is an identifier, register, directive or whole opcode: "%tid.x", "$L__BB0_1", ".reg",
+// "ld.global.f32".
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   std::string_view text;  // of a string: without the quotes, escapes untouched
@@ -30,7 +32,7 @@ class Lexer {
     Lexer copy = *this;
     return copy.Next();
   }
-  void SkipLine();  // to the start of the next line
+  void SkipLine();            // to the start of the next line
   bool SkipPast(char punct);  // false at the end of the text
   uint32_t line() const { return line_; }
 
@@ -43,7 +45,8 @@ class Lexer {
   uint32_t line_ = 1;
 };
 
-// Value of an integer literal (decimal, 0x, 0b, octal; trailing U). False when malformed or too large for 64 bits.
+// Value of an integer literal (decimal, 0x, 0b, octal; trailing U). False when malformed or too
+// large for 64 bits.
 bool ParseInteger(std::string_view text, uint64_t* value);
 
 }  // namespace atp::sim::ptx

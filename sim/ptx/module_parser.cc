@@ -10,7 +10,11 @@ namespace {
 class ModuleParser {
  public:
   ModuleParser(const OpcodeCheck& check, ParsedModule* module, std::string* error)
-      : check_(check), module_(module), error_(error), lexer_(module->text), reader_(&lexer_, error) {}
+      : check_(check),
+        module_(module),
+        error_(error),
+        lexer_(module->text),
+        reader_(&lexer_, error) {}
 
   bool Run() {
     for (Token token = lexer_.Next(); token.kind != TokenKind::kEnd; token = lexer_.Next()) {
@@ -72,7 +76,8 @@ bool ModuleParser::Directive(const Token& token) {
     return true;
   }
   if (word == ".section") return SkipSection(token.line);
-  if (word == ".pragma") return lexer_.SkipPast(';') || reader_.Fail(token.line, "unterminated .pragma");
+  if (word == ".pragma")
+    return lexer_.SkipPast(';') || reader_.Fail(token.line, "unterminated .pragma");
   return reader_.Fail(token.line, "unsupported directive " + std::string(word));
 }
 
@@ -81,8 +86,8 @@ bool ModuleParser::Version() {
   size_t dot = number.text.find('.');
   uint64_t major = 0, minor = 0;
   if (number.kind != TokenKind::kNumber || dot == std::string_view::npos ||
-      !ParseInteger(number.text.substr(0, dot), &major) || !ParseInteger(number.text.substr(dot + 1), &minor) ||
-      major < 1 || major > 99) {
+      !ParseInteger(number.text.substr(0, dot), &major) ||
+      !ParseInteger(number.text.substr(dot + 1), &minor) || major < 1 || major > 99) {
     return reader_.Fail(number.line, "bad .version");
   }
   module_->version_major = static_cast<int>(major);
@@ -96,9 +101,11 @@ bool ModuleParser::Target() {
     if (word.kind != TokenKind::kWord) return reader_.Fail(word.line, "bad .target");
     if (word.text.substr(0, 3) == "sm_") {
       std::string_view digits = word.text.substr(3);
-      while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.remove_suffix(1);
+      while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f'))
+        digits.remove_suffix(1);
       uint64_t value = 0;
-      if (!ParseInteger(digits, &value) || value > 999) return reader_.Fail(word.line, "bad .target");
+      if (!ParseInteger(digits, &value) || value > 999)
+        return reader_.Fail(word.line, "bad .target");
       module_->target = static_cast<int>(value);
     }
     if (!lexer_.Peek().Is(',')) return true;
@@ -159,7 +166,8 @@ bool ModuleParser::ReadFunction(bool is_entry, uint32_t line) {
     function->body = lexer_;
     if (!ScanBody(function.get())) return false;
   } else if (!token.Is(';')) {
-    return reader_.Fail(token.line, "'{' or ';' expected after the header of " + std::string(name.text));
+    return reader_.Fail(token.line,
+                        "'{' or ';' expected after the header of " + std::string(name.text));
   }
   uint32_t index = static_cast<uint32_t>(module_->functions.size());
   auto [entry, is_new] = module_->function_by_name.emplace(function->name, index);
@@ -181,7 +189,8 @@ bool ModuleParser::ReadThreeNumbers(uint32_t out[3]) {
   for (int i = 0; i < 3; ++i) {
     Token number = lexer_.Next();
     uint64_t value = 0;
-    if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &value) || value > 1u << 20) {
+    if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &value) ||
+        value > 1u << 20) {
       return reader_.Fail(number.line, "bad number in a directive");
     }
     out[i] = static_cast<uint32_t>(value);
@@ -193,7 +202,8 @@ bool ModuleParser::ReadThreeNumbers(uint32_t out[3]) {
 
 bool ModuleParser::HeaderDirectives(Function* function) {
   uint32_t numbers[3];
-  for (Token token = lexer_.Peek(); token.kind == TokenKind::kWord && token.text[0] == '.'; token = lexer_.Peek()) {
+  for (Token token = lexer_.Peek(); token.kind == TokenKind::kWord && token.text[0] == '.';
+       token = lexer_.Peek()) {
     lexer_.Next();
     std::string_view word = token.text;
     if (word == ".maxntid") {
@@ -239,13 +249,15 @@ bool ModuleParser::ScanBody(Function* function) {
     } else if (token.Is('@')) {
       Token guard = lexer_.Next();
       if (guard.Is('!')) guard = lexer_.Next();
-      if (guard.kind != TokenKind::kWord) return reader_.Fail(guard.line, "predicate expected after '@'");
+      if (guard.kind != TokenKind::kWord)
+        return reader_.Fail(guard.line, "predicate expected after '@'");
     } else if (token.kind == TokenKind::kWord && token.text[0] == '.') {
       if (!ScanDeclaration(token, function)) return false;
     } else if (token.kind == TokenKind::kWord) {
       if (!ScanStatement(token, function)) return false;
     } else if (!token.Is(';')) {
-      return reader_.Fail(token.line, "unexpected '" + std::string(token.text) + "' in " + std::string(function->name));
+      return reader_.Fail(token.line, "unexpected '" + std::string(token.text) + "' in " +
+                                          std::string(function->name));
     }
   }
 }
@@ -260,10 +272,13 @@ bool ModuleParser::ScanDeclaration(const Token& directive, Function* function) {
     Variable variable;
     if (!reader_.ReadType(&variable) || !reader_.ReadName(&variable)) return false;
     uint64_t& total = word == ".local" ? function->local_bytes : function->shared_bytes;
-    total = (total + variable.alignment - 1) / variable.alignment * variable.alignment + variable.bytes;
-    if (word == ".shared") function->shared_alignment = std::max(function->shared_alignment, variable.alignment);
+    total =
+        (total + variable.alignment - 1) / variable.alignment * variable.alignment + variable.bytes;
+    if (word == ".shared")
+      function->shared_alignment = std::max(function->shared_alignment, variable.alignment);
   }
-  return lexer_.SkipPast(';') || reader_.Fail(directive.line, "';' expected after " + std::string(word));
+  return lexer_.SkipPast(';') ||
+         reader_.Fail(directive.line, "';' expected after " + std::string(word));
 }
 
 bool ModuleParser::ScanStatement(Token token, Function* function) {
@@ -274,7 +289,8 @@ bool ModuleParser::ScanStatement(Token token, Function* function) {
   if (!known_opcodes_.contains(token.text)) {
     if (!check_(token.text)) {
       return reader_.Fail(token.line, "unsupported opcode " + std::string(token.text) + " in " +
-                                          (function->is_entry ? "kernel " : "function ") + std::string(function->name));
+                                          (function->is_entry ? "kernel " : "function ") +
+                                          std::string(function->name));
     }
     known_opcodes_.insert(token.text);
   }
@@ -283,8 +299,10 @@ bool ModuleParser::ScanStatement(Token token, Function* function) {
     if (operand.kind == TokenKind::kEnd || operand.Is('@')) {
       return reader_.Fail(token.line, "';' expected after " + std::string(token.text));
     }
-    if (operand.kind == TokenKind::kWord && operand.text[0] != '%' && operand.text.substr(0, 3) != "$L_") {
-      if (function->names.empty() || function->names.back() != operand.text) function->names.push_back(operand.text);
+    if (operand.kind == TokenKind::kWord && operand.text[0] != '%' &&
+        operand.text.substr(0, 3) != "$L_") {
+      if (function->names.empty() || function->names.back() != operand.text)
+        function->names.push_back(operand.text);
     }
   }
   return true;
@@ -292,7 +310,8 @@ bool ModuleParser::ScanStatement(Token token, Function* function) {
 
 }  // namespace
 
-bool ParseModule(std::string_view text, const OpcodeCheck& check, ParsedModule* module, std::string* error) {
+bool ParseModule(std::string_view text, const OpcodeCheck& check, ParsedModule* module,
+                 std::string* error) {
   module->text = std::string(text);
   error->clear();
   return ModuleParser(check, module, error).Run();

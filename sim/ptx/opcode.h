@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A PTX opcode taken apart: base name, types, modifiers, vector width, matrix shape.
 //
-// `ld.global.nc.v4.f32` becomes {kLd, [kF32], {global, nc}, vector 4}. Parsing says nothing about whether the
-// combination can run: that is known by whoever picks a handler (sim/exec/handlers/pick.h). Pure functions, any thread.
-// Names and meanings: "PTX ISA" manual, version 9.0.
+// `ld.global.nc.v4.f32` becomes {kLd, [kF32], {global, nc}, vector 4}. Parsing says nothing about
+// whether the combination can run: that is known by whoever picks a handler
+// (sim/exec/handlers/pick.h). Pure functions, any thread. Names and meanings: "PTX ISA" manual,
+// version 9.0.
 #pragma once
 
 #include <bitset>
@@ -14,8 +15,35 @@
 namespace atp::sim::ptx {
 
 enum class Type : uint8_t {
-  kNone, kPred, kB8, kU8, kS8, kB16, kU16, kS16, kF16, kBf16, kB32, kU32, kS32, kF32, kTf32, kF16x2, kBf16x2,
-  kU16x2, kS16x2, kB64, kU64, kS64, kF64, kB128, kE4m3x2, kE5m2x2, kB1, kU4, kS4,
+  kNone,
+  kPred,
+  kB8,
+  kU8,
+  kS8,
+  kB16,
+  kU16,
+  kS16,
+  kF16,
+  kBf16,
+  kB32,
+  kU32,
+  kS32,
+  kF32,
+  kTf32,
+  kF16x2,
+  kBf16x2,
+  kU16x2,
+  kS16x2,
+  kB64,
+  kU64,
+  kS64,
+  kF64,
+  kB128,
+  kE4m3x2,
+  kE5m2x2,
+  kB1,
+  kU4,
+  kS4,
 };
 
 int TypeBytes(Type type);  // 0 for predicates and sub-byte types
@@ -53,13 +81,13 @@ enum class Mod : uint8_t {
 struct Op {
   static constexpr int kMaxTypes = 4;
   Base base = Base::kUnknown;
-  uint8_t vector = 1;                        // .v2, .v4, .v8
+  uint8_t vector = 1;  // .v2, .v4, .v8
   uint8_t type_count = 0;
   uint8_t shape_m = 0, shape_n = 0, shape_k = 0;  // matrix shape mMnNkK; ldmatrix m8n8 has k = 0
-  Type types[kMaxTypes] = {};                // in the order written: destination first
+  Type types[kMaxTypes] = {};                     // in the order written: destination first
   std::bitset<static_cast<size_t>(Mod::kCount)> mods;
-  uint8_t row_col = 0;                       // mma: bit 0 = a is .col, bit 1 = b is .col
-  std::string_view text;                     // as written
+  uint8_t row_col = 0;    // mma: bit 0 = a is .col, bit 1 = b is .col
+  std::string_view text;  // as written
 
   bool Has(Mod mod) const { return mods[static_cast<size_t>(mod)]; }
   bool HasAny(std::initializer_list<Mod> list) const {
@@ -68,13 +96,17 @@ struct Op {
     }
     return false;
   }
-  Type type() const { return type_count > 0 ? types[type_count - 1] : Type::kNone; }  // the last one
+  Type type() const {
+    return type_count > 0 ? types[type_count - 1] : Type::kNone;
+  }  // the last one
 };
 
-// False when a part of `text` is not a name that the ISA knows (or not one that this front end has heard of).
+// False when a part of `text` is not a name that the ISA knows (or not one that this front end has
+// heard of).
 bool ParseOpcode(std::string_view text, Op* op);
 
-// Operands that name memory outside the block? Used to choose between parallel and ordered execution.
+// Operands that name memory outside the block? Used to choose between parallel and ordered
+// execution.
 bool IsSharedSpace(const Op& op);
 
 }  // namespace atp::sim::ptx

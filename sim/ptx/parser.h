@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a PTX module. ParseModule reads declarations and runs over the bodies (checking every opcode through a callback);
-// ParseBody reads one body in full. Both return false with `error` = "line N: ..." on text they do not understand;
-// no text makes them crash or use memory out of proportion to its length. Pure: any thread, no global state.
-// Grammar: "PTX ISA" manual, version 9.0, chapters 4, 5 and 11.
+// Reads a PTX module. ParseModule reads declarations and runs over the bodies (checking every
+// opcode through a callback); ParseBody reads one body in full. Both return false with `error` =
+// "line N: ..." on text they do not understand; no text makes them crash or use memory out of
+// proportion to its length. Pure: any thread, no global state. Grammar: "PTX ISA" manual,
+// version 9.0, chapters 4, 5 and 11.
 #pragma once
 
 #include <functional>
@@ -29,17 +30,21 @@ struct ParsedModule {
 // Answers whether an opcode can run. Asked once for each distinct spelling.
 using OpcodeCheck = std::function<bool(std::string_view opcode)>;
 
-bool ParseModule(std::string_view text, const OpcodeCheck& check, ParsedModule* module, std::string* error);
+bool ParseModule(std::string_view text, const OpcodeCheck& check, ParsedModule* module,
+                 std::string* error);
 
-bool ParseBody(const ParsedModule& module, const Function& function, Body* body, std::string* error);
+bool ParseBody(const ParsedModule& module, const Function& function, Body* body,
+               std::string* error);
 
 // --- shared by the two files of the parser ---
 
-// Reads "[.attrs] .type [.align n] name [dims] [= init]" up to the token after it (which is left unread).
+// Reads "[.attrs] .type [.align n] name [dims] [= init]" up to the token after it (which is left
+// unread).
 class DeclarationReader {
  public:
   DeclarationReader(Lexer* lexer, std::string* error) : lexer_(lexer), error_(error) {}
-  // Qualifiers after the space: alignment, vector, type, .ptr ... then one name. `variable` keeps space and flags set before.
+  // Qualifiers after the space: alignment, vector, type, .ptr ... then one name. `variable` keeps
+  // space and flags set before.
   bool ReadType(Variable* variable);
   // One declarator; further ones may follow after a comma with the same type.
   bool ReadName(Variable* variable);

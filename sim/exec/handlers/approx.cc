@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The approximate functions of PTX. NVIDIA does not publish their bits, so these are good approximations of their own, computed in
-// double with polynomials (the same operations in all builds) and rounded once: within 1 ulp of the true value, where the
-// hardware promises 2 ulp or an absolute error of about 2^-20.9 (docs/sim.md, "Kernels").
+// The approximate functions of PTX. NVIDIA does not publish their bits, so these are good
+// approximations of their own, computed in double with polynomials (the same operations in all
+// builds) and rounded once: within 1 ulp of the true value, where the hardware promises 2 ulp or an
+// absolute error of about 2^-20.9 (docs/sim.md, "Kernels").
 #include "sim/exec/handlers/approx.h"
 
 #include "sim/exec/handlers/floating.h"
@@ -76,7 +77,8 @@ struct Lg2 {
   }
 };
 
-// sin(x + quarter * pi/2). Exact reduction up to |x| about 2^30, which is far beyond where the hardware is accurate.
+// sin(x + quarter * pi/2). Exact reduction up to |x| about 2^30, which is far beyond where the
+// hardware is accurate.
 ATP_INLINE double SinQuarter(double x, int64_t quarter) {
   double shifted = x * 0x1.45f306dc9c883p-1 + kRounder;  // 2 / pi
   int64_t q = Bits<int64_t>(shifted) + quarter;
@@ -109,7 +111,9 @@ struct Sine {
   static ATP_INLINE float Do(float a) {
     a = Flush<kFtz>(a);
     bool finite = (Bits<uint32_t>(a) & 0x7f800000u) != 0x7f800000u;
-    float x = a < 0x1p30f && a > -0x1p30f ? a : 0.0f;  // no meaning beyond; the hardware is off long before
+    float x = a < 0x1p30f && a > -0x1p30f
+                  ? a
+                  : 0.0f;  // no meaning beyond; the hardware is off long before
     float result = static_cast<float>(SinQuarter(x, kQuarter));
     result = kQuarter == 0 && a == 0.0f ? a : result;
     return finite ? Flush<kFtz>(result) : Bits<float>(0x7fffffffu);
@@ -138,7 +142,8 @@ struct Rsqrt {
   static ATP_INLINE double Do(double a) { return Canonical(1.0 / __builtin_sqrt(a)); }
 };
 
-// Double approximations look at the upper half of their operand only, and give zeros in the lower half.
+// Double approximations look at the upper half of their operand only, and give zeros in the lower
+// half.
 struct Rcp64 {
   static ATP_INLINE double Do(double a) {
     uint64_t bits = Bits<uint64_t>(a) & 0xffffffff00000000ull;
@@ -163,8 +168,10 @@ Handler Approx(const ptx::Op& op) {
   if (op.type() != Type::kF32) return nullptr;
   return op.Has(Mod::kFtz) ? Op1<F<true>, float, float> : Op1<F<false>, float, float>;
 }
-template <bool kFtz> using Sin = Sine<kFtz, 0>;
-template <bool kFtz> using Cos = Sine<kFtz, 1>;
+template <bool kFtz>
+using Sin = Sine<kFtz, 0>;
+template <bool kFtz>
+using Cos = Sine<kFtz, 1>;
 
 }  // namespace
 
@@ -175,16 +182,23 @@ Handler PickApprox(const ptx::Op& op) {
   if (!op.Has(Mod::kApprox)) return nullptr;
   bool is_double = op.type() == Type::kF64;
   switch (op.base) {
-    case Base::kEx2: return Approx<Ex2>(op);
-    case Base::kLg2: return Approx<Lg2>(op);
-    case Base::kSin: return Approx<Sin>(op);
-    case Base::kCos: return Approx<Cos>(op);
-    case Base::kTanh: return op.type() == Type::kF32 ? Op1<Tanh, float, float> : nullptr;
+    case Base::kEx2:
+      return Approx<Ex2>(op);
+    case Base::kLg2:
+      return Approx<Lg2>(op);
+    case Base::kSin:
+      return Approx<Sin>(op);
+    case Base::kCos:
+      return Approx<Cos>(op);
+    case Base::kTanh:
+      return op.type() == Type::kF32 ? Op1<Tanh, float, float> : nullptr;
     case Base::kRsqrt:
       if (!is_double) return Approx<Rsqrt>(op);
       return op.Has(Mod::kFtz) ? Op1<Rsqrt64, double, double> : Op1<Rsqrt<false>, double, double>;
-    case Base::kRcp: return is_double ? Op1<Rcp64, double, double> : nullptr;
-    default: return nullptr;
+    case Base::kRcp:
+      return is_double ? Op1<Rcp64, double, double> : nullptr;
+    default:
+      return nullptr;
   }
 }
 

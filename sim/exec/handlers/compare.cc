@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// setp, set and testp. Insn::aux holds how the result is combined with a predicate: 0 = not, 1 = and, 2 = or, 3 = xor.
+// setp, set and testp. Insn::aux holds how the result is combined with a predicate: 0 = not, 1 =
+// and, 2 = or, 3 = xor.
 #include "sim/exec/handlers/floating.h"
 #include "sim/exec/handlers/pick.h"
 
@@ -12,7 +13,8 @@ uint32_t MoveMask(const int32_t* lanes) {
          static_cast<uint32_t>(_mm512_movepi32_mask(_mm512_loadu_si512(lanes + 16))) << 16;
 #elif defined(__AVX2__)
   for (int k = 0; k < 4; ++k) {
-    __m256 v = _mm256_castsi256_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes + 8 * k)));
+    __m256 v =
+        _mm256_castsi256_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(lanes + 8 * k)));
     bits |= static_cast<uint32_t>(_mm256_movemask_ps(v)) << (8 * k);
   }
 #else
@@ -30,25 +32,91 @@ using ptx::Base;
 using ptx::Mod;
 using ptx::Type;
 
-struct Eq { template <class T> static ATP_INLINE bool Do(T a, T b) { return a == b; } };
+struct Eq {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a == b;
+  }
+};
 struct Ne {  // ordered for floats
-  template <class T> static ATP_INLINE bool Do(T a, T b) {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) return a < b || a > b;
     return a != b;
   }
 };
-struct Lt { template <class T> static ATP_INLINE bool Do(T a, T b) { return a < b; } };
-struct Le { template <class T> static ATP_INLINE bool Do(T a, T b) { return a <= b; } };
-struct Gt { template <class T> static ATP_INLINE bool Do(T a, T b) { return a > b; } };
-struct Ge { template <class T> static ATP_INLINE bool Do(T a, T b) { return a >= b; } };
-struct Equ { template <class T> static ATP_INLINE bool Do(T a, T b) { return !(a < b || a > b); } };
-struct Neu { template <class T> static ATP_INLINE bool Do(T a, T b) { return a != b; } };
-struct Ltu { template <class T> static ATP_INLINE bool Do(T a, T b) { return !(a >= b); } };
-struct Leu { template <class T> static ATP_INLINE bool Do(T a, T b) { return !(a > b); } };
-struct Gtu { template <class T> static ATP_INLINE bool Do(T a, T b) { return !(a <= b); } };
-struct Geu { template <class T> static ATP_INLINE bool Do(T a, T b) { return !(a < b); } };
-struct Num { template <class T> static ATP_INLINE bool Do(T a, T b) { return a == a && b == b; } };
-struct Nan { template <class T> static ATP_INLINE bool Do(T a, T b) { return a != a || b != b; } };
+struct Lt {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a < b;
+  }
+};
+struct Le {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a <= b;
+  }
+};
+struct Gt {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a > b;
+  }
+};
+struct Ge {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a >= b;
+  }
+};
+struct Equ {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return !(a < b || a > b);
+  }
+};
+struct Neu {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a != b;
+  }
+};
+struct Ltu {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return !(a >= b);
+  }
+};
+struct Leu {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return !(a > b);
+  }
+};
+struct Gtu {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return !(a <= b);
+  }
+};
+struct Geu {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return !(a < b);
+  }
+};
+struct Num {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a == a && b == b;
+  }
+};
+struct Nan {
+  template <class T>
+  static ATP_INLINE bool Do(T a, T b) {
+    return a != a || b != b;
+  }
+};
 
 // How operands are read: H16 and B16 stand for half formats.
 struct H16 {};
@@ -57,19 +125,25 @@ template <class T, bool kFtz>
 struct Reader {
   using Value = T;
   static ATP_INLINE T Read(const uint8_t* p, int l) {
-    if constexpr (std::is_same_v<T, float>) return Flush<kFtz>(Get<float>(p, l));
-    else return Get<T>(p, l);
+    if constexpr (std::is_same_v<T, float>)
+      return Flush<kFtz>(Get<float>(p, l));
+    else
+      return Get<T>(p, l);
   }
 };
 template <bool kFtz>
 struct Reader<H16, kFtz> {
   using Value = float;
-  static ATP_INLINE float Read(const uint8_t* p, int l) { return HalfToFloat(Get<uint32_t>(p, l) & 0xffff); }
+  static ATP_INLINE float Read(const uint8_t* p, int l) {
+    return HalfToFloat(Get<uint32_t>(p, l) & 0xffff);
+  }
 };
 template <bool kFtz>
 struct Reader<B16, kFtz> {
   using Value = float;
-  static ATP_INLINE float Read(const uint8_t* p, int l) { return Bf16ToFloat(Get<uint32_t>(p, l) & 0xffff); }
+  static ATP_INLINE float Read(const uint8_t* p, int l) {
+    return Bf16ToFloat(Get<uint32_t>(p, l) & 0xffff);
+  }
 };
 
 template <class F, class T, bool kFtz>
@@ -83,10 +157,14 @@ ATP_INLINE uint32_t CompareLanes(Warp& w, const Insn* i) {
 
 uint32_t Combine(Warp& w, const Insn* i, uint32_t bits) {
   switch (i->aux) {
-    case 1: return bits & Pred(w, i->r[4]);
-    case 2: return bits | Pred(w, i->r[4]);
-    case 3: return bits ^ Pred(w, i->r[4]);
-    default: return bits;
+    case 1:
+      return bits & Pred(w, i->r[4]);
+    case 2:
+      return bits | Pred(w, i->r[4]);
+    case 3:
+      return bits ^ Pred(w, i->r[4]);
+    default:
+      return bits;
   }
 }
 
@@ -113,7 +191,9 @@ ATP_INLINE void ComparePair(Warp& w, const Insn* i, uint32_t* low, uint32_t* hig
   *low = *high = 0;
   for (int l = 0; l < kLanes; ++l) {
     uint32_t x = Get<uint32_t>(a, l), y = Get<uint32_t>(b, l);
-    auto read = [](uint32_t h) { return std::is_same_v<T, H16> ? HalfToFloat(h & 0xffff) : Bf16ToFloat(h & 0xffff); };
+    auto read = [](uint32_t h) {
+      return std::is_same_v<T, H16> ? HalfToFloat(h & 0xffff) : Bf16ToFloat(h & 0xffff);
+    };
     *low |= uint32_t{F::template Do<float>(read(x), read(y))} << l;
     *high |= uint32_t{F::template Do<float>(read(x >> 16), read(y >> 16))} << l;
   }
@@ -132,9 +212,8 @@ const Insn* SetPair(Warp& w, const Insn* i) {
   uint32_t low, high, truth = i->aux2 & 0xffff;
   ComparePair<F, T>(w, i, &low, &high);
   low = Combine(w, i, low), high = Combine(w, i, high);
-  return Each<uint32_t>(w, i, [=](int l) {
-    return (low >> l & 1 ? truth : 0) | (high >> l & 1 ? truth << 16 : 0);
-  });
+  return Each<uint32_t>(
+      w, i, [=](int l) { return (low >> l & 1 ? truth : 0) | (high >> l & 1 ? truth << 16 : 0); });
 }
 
 struct Choice {
@@ -142,9 +221,13 @@ struct Choice {
 };
 
 template <class T, bool kFtz, class F>
-Choice Both() { return {Setp<F, T, kFtz>, Set<F, T, kFtz>}; }
+Choice Both() {
+  return {Setp<F, T, kFtz>, Set<F, T, kFtz>};
+}
 template <class T, class F>
-Choice BothPair() { return {SetpPair<F, T>, SetPair<F, T>}; }
+Choice BothPair() {
+  return {SetpPair<F, T>, SetPair<F, T>};
+}
 
 template <class T, bool kFtz>
 Choice FloatChoice(const ptx::Op& op) {
@@ -195,19 +278,35 @@ Choice IntegerChoice(const ptx::Op& op) {
 
 Choice Choose(const ptx::Op& op, Type type) {
   switch (type) {
-    case Type::kS16: return IntegerChoice<int16_t>(op);
-    case Type::kU16: case Type::kB16: return IntegerChoice<uint16_t>(op);
-    case Type::kS32: return IntegerChoice<int32_t>(op);
-    case Type::kU32: case Type::kB32: return IntegerChoice<uint32_t>(op);
-    case Type::kS64: return IntegerChoice<int64_t>(op);
-    case Type::kU64: case Type::kB64: return IntegerChoice<uint64_t>(op);
-    case Type::kF32: return op.Has(Mod::kFtz) ? FloatChoice<float, true>(op) : FloatChoice<float, false>(op);
-    case Type::kF64: return FloatChoice<double, false>(op);
-    case Type::kF16: return FloatChoice<H16, false>(op);
-    case Type::kBf16: return FloatChoice<B16, false>(op);
-    case Type::kF16x2: return PairChoice<H16>(op);
-    case Type::kBf16x2: return PairChoice<B16>(op);
-    default: return {};
+    case Type::kS16:
+      return IntegerChoice<int16_t>(op);
+    case Type::kU16:
+    case Type::kB16:
+      return IntegerChoice<uint16_t>(op);
+    case Type::kS32:
+      return IntegerChoice<int32_t>(op);
+    case Type::kU32:
+    case Type::kB32:
+      return IntegerChoice<uint32_t>(op);
+    case Type::kS64:
+      return IntegerChoice<int64_t>(op);
+    case Type::kU64:
+    case Type::kB64:
+      return IntegerChoice<uint64_t>(op);
+    case Type::kF32:
+      return op.Has(Mod::kFtz) ? FloatChoice<float, true>(op) : FloatChoice<float, false>(op);
+    case Type::kF64:
+      return FloatChoice<double, false>(op);
+    case Type::kF16:
+      return FloatChoice<H16, false>(op);
+    case Type::kBf16:
+      return FloatChoice<B16, false>(op);
+    case Type::kF16x2:
+      return PairChoice<H16>(op);
+    case Type::kBf16x2:
+      return PairChoice<B16>(op);
+    default:
+      return {};
   }
 }
 
@@ -230,12 +329,16 @@ const Insn* Testp(Warp& w, const Insn* i) {
 
 Handler PickCompare(const ptx::Op& op) {
   switch (op.base) {
-    case Base::kSetp: return op.type_count == 1 ? Choose(op, op.type()).setp : nullptr;
-    case Base::kSet: return op.type_count == 2 && ptx::TypeBytes(op.types[0]) <= 4 ? Choose(op, op.types[1]).set : nullptr;
+    case Base::kSetp:
+      return op.type_count == 1 ? Choose(op, op.type()).setp : nullptr;
+    case Base::kSet:
+      return op.type_count == 2 && ptx::TypeBytes(op.types[0]) <= 4 ? Choose(op, op.types[1]).set
+                                                                    : nullptr;
     case Base::kTestp:
       if (op.type() == Type::kF32) return Testp<float, uint32_t, 23>;
       return op.type() == Type::kF64 ? Testp<double, uint64_t, 52> : nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

@@ -55,7 +55,9 @@ const Insn* Call(Warp& w, const Insn* i) {
   return CallFunction(w, i, reinterpret_cast<const Program*>(i->imm), w.mask);
 }
 const Insn* Trap(Warp& w, const Insn* i) { return Fail(w, i, ExecStatus::kTrap, "trap"); }
-const Insn* Missing(Warp& w, const Insn* i) { return Fail(w, i, ExecStatus::kUnsupported, "unsupported operands"); }
+const Insn* Missing(Warp& w, const Insn* i) {
+  return Fail(w, i, ExecStatus::kUnsupported, "unsupported operands");
+}
 const Insn* YieldOp(Warp& w, const Insn* i) {  // nanosleep
   uint64_t longest = 0;
   ATP_ACTIVE(l, w.mask) {
@@ -66,9 +68,16 @@ const Insn* YieldOp(Warp& w, const Insn* i) {  // nanosleep
 }
 const Insn* Nop(Warp&, const Insn* i) { return i + 1; }
 
-struct Same { template <class T> static ATP_INLINE T Do(T a) { return a; } };
+struct Same {
+  template <class T>
+  static ATP_INLINE T Do(T a) {
+    return a;
+  }
+};
 template <class D, class S>
-struct Extend { static ATP_INLINE D Do(S a) { return static_cast<D>(a); } };
+struct Extend {
+  static ATP_INLINE D Do(S a) { return static_cast<D>(a); }
+};
 
 const Insn* CopyPred(Warp& w, const Insn* i) {
   SetPred(w, i->r[0], Pred(w, i->r[1]), w.mask);
@@ -113,7 +122,8 @@ const Insn* Pack(Warp& w, const Insn* i) {
   ATP_ACTIVE(l, w.mask) {
     uint64_t value = 0;
     for (uint32_t k = 0; k < parts; ++k) {
-      uint64_t part = bytes == 8 ? Get<uint64_t>(At(w, i->r[1 + k]), int(l)) : Get<uint32_t>(At(w, i->r[1 + k]), int(l));
+      uint64_t part = bytes == 8 ? Get<uint64_t>(At(w, i->r[1 + k]), int(l))
+                                 : Get<uint32_t>(At(w, i->r[1 + k]), int(l));
       if (bytes < 8) part &= (uint64_t{1} << (8 * bytes)) - 1;
       value |= part << (8 * bytes * k);
     }
@@ -139,7 +149,8 @@ const Insn* Unpack(Warp& w, const Insn* i) {
   }
   return i + 1;
 }
-// mov d, variable in .local: the frame's base is known at run time only. imm = offset; aux = 8 or 4 bytes.
+// mov d, variable in .local: the frame's base is known at run time only. imm = offset; aux = 8 or 4
+// bytes.
 const Insn* SetLocalAddress(Warp& w, const Insn* i) {
   uint64_t address = w.frame->local_base + static_cast<uint64_t>(i->imm);
   if (i->aux == 8) return Each<uint64_t>(w, i, [=](int) { return address; });
@@ -150,37 +161,68 @@ const Insn* SetLocalAddress(Warp& w, const Insn* i) {
 
 Handler PickControl(Control what) {
   switch (what) {
-    case Control::kGuard: return Guard;
-    case Control::kBranch: return Branch;
-    case Control::kBranchIf: return BranchIf;
-    case Control::kBranchTable: return BranchTable;
-    case Control::kExit: return ExitLanes;
-    case Control::kReturn: return ReturnLanes;
-    case Control::kCall: return Call;
-    case Control::kCallBuiltin: return CallBuiltin;
-    case Control::kCallIndirect: return CallIndirect;
-    case Control::kBarrier: return ArriveBarrier;
-    case Control::kMissing: return Missing;
-    case Control::kTrap: return Trap;
-    case Control::kYield: return YieldOp;
-    case Control::kCopy32: return Op1<Same, uint32_t, uint32_t>;
-    case Control::kCopy64: return Op1<Same, uint64_t, uint64_t>;
-    case Control::kCopyPred: return CopyPred;
-    case Control::kNotPred: return NotPred;
-    case Control::kNarrow: return Op1<Extend<uint32_t, uint64_t>, uint32_t, uint64_t>;
-    case Control::kWidenSigned: return Op1<Extend<int64_t, int32_t>, int64_t, int32_t>;
-    case Control::kWidenUnsigned: return Op1<Extend<uint64_t, uint32_t>, uint64_t, uint32_t>;
-    case Control::kClock32: return Clock32;
-    case Control::kClock64: return Clock64;
-    case Control::kClockHi: return ClockHi;
-    case Control::kGlobalTimer: return Timer;
-    case Control::kGlobalTimerLo: return TimerLo;
-    case Control::kGlobalTimerHi: return TimerHi;
-    case Control::kActiveMask: return ActiveMask;
-    case Control::kPack: return Pack;
-    case Control::kUnpack: return Unpack;
-    case Control::kNop: return Nop;
-    case Control::kSetLocalAddress: return SetLocalAddress;
+    case Control::kGuard:
+      return Guard;
+    case Control::kBranch:
+      return Branch;
+    case Control::kBranchIf:
+      return BranchIf;
+    case Control::kBranchTable:
+      return BranchTable;
+    case Control::kExit:
+      return ExitLanes;
+    case Control::kReturn:
+      return ReturnLanes;
+    case Control::kCall:
+      return Call;
+    case Control::kCallBuiltin:
+      return CallBuiltin;
+    case Control::kCallIndirect:
+      return CallIndirect;
+    case Control::kBarrier:
+      return ArriveBarrier;
+    case Control::kMissing:
+      return Missing;
+    case Control::kTrap:
+      return Trap;
+    case Control::kYield:
+      return YieldOp;
+    case Control::kCopy32:
+      return Op1<Same, uint32_t, uint32_t>;
+    case Control::kCopy64:
+      return Op1<Same, uint64_t, uint64_t>;
+    case Control::kCopyPred:
+      return CopyPred;
+    case Control::kNotPred:
+      return NotPred;
+    case Control::kNarrow:
+      return Op1<Extend<uint32_t, uint64_t>, uint32_t, uint64_t>;
+    case Control::kWidenSigned:
+      return Op1<Extend<int64_t, int32_t>, int64_t, int32_t>;
+    case Control::kWidenUnsigned:
+      return Op1<Extend<uint64_t, uint32_t>, uint64_t, uint32_t>;
+    case Control::kClock32:
+      return Clock32;
+    case Control::kClock64:
+      return Clock64;
+    case Control::kClockHi:
+      return ClockHi;
+    case Control::kGlobalTimer:
+      return Timer;
+    case Control::kGlobalTimerLo:
+      return TimerLo;
+    case Control::kGlobalTimerHi:
+      return TimerHi;
+    case Control::kActiveMask:
+      return ActiveMask;
+    case Control::kPack:
+      return Pack;
+    case Control::kUnpack:
+      return Unpack;
+    case Control::kNop:
+      return Nop;
+    case Control::kSetLocalAddress:
+      return SetLocalAddress;
   }
   return nullptr;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point pieces shared by the handlers: canonical NaN, flush to zero, fused multiply-add, rounding modes, half formats.
+// Floating-point pieces shared by the handlers: canonical NaN, flush to zero, fused multiply-add,
+// rounding modes, half formats.
 //
-// All three builds have to agree to the bit. So: no contraction, NaN results always canonical (as on NVIDIA devices), fused
-// operations spelled out, conversions of half types done with integer arithmetic.
+// All three builds have to agree to the bit. So: no contraction, NaN results always canonical (as
+// on NVIDIA devices), fused operations spelled out, conversions of half types done with integer
+// arithmetic.
 #pragma once
 
 #include <immintrin.h>
@@ -18,7 +20,9 @@ ATP_INLINE To Bits(From from) {
 }
 
 ATP_INLINE float Canonical(float v) { return v != v ? Bits<float>(0x7fffffffu) : v; }
-ATP_INLINE double Canonical(double v) { return v != v ? Bits<double>(uint64_t{0x7fffffffffffffff}) : v; }
+ATP_INLINE double Canonical(double v) {
+  return v != v ? Bits<double>(uint64_t{0x7fffffffffffffff}) : v;
+}
 
 template <bool kFtz>
 ATP_INLINE float Flush(float v) {
@@ -29,15 +33,20 @@ ATP_INLINE float Flush(float v) {
   return v;
 }
 template <bool kFtz>
-ATP_INLINE double Flush(double v) { return v; }
+ATP_INLINE double Flush(double v) {
+  return v;
+}
 
-ATP_INLINE float Saturate(float v) { return v > 1.0f ? 1.0f : v > 0.0f ? v : 0.0f; }  // NaN gives +0
+ATP_INLINE float Saturate(float v) {
+  return v > 1.0f ? 1.0f : v > 0.0f ? v : 0.0f;
+}  // NaN gives +0
 ATP_INLINE double Saturate(double v) { return v > 1.0 ? 1.0 : v > 0.0 ? v : 0.0; }
 
 ATP_INLINE double Fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// Without FMA instructions: the product of two floats is exact in double, and rounding the sum to odd makes the second
-// rounding (to float) right in every mode (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+// Without FMA instructions: the product of two floats is exact in double, and rounding the sum to
+// odd makes the second rounding (to float) right in every mode (Boldo and Melquiond, "Emulation of
+// FMA and correctly rounded sums", 2008).
 ATP_INLINE double FmaOdd(float a, float b, float c) {
   double p = static_cast<double>(a) * static_cast<double>(b), z = static_cast<double>(c);
   double s = p + z;
@@ -59,8 +68,8 @@ ATP_INLINE float Fma(float a, float b, float c) {
 #endif
 }
 
-// Holds a rounding mode for a piece of code whose operands come from memory and whose results go there: the
-// barriers keep the arithmetic in between.
+// Holds a rounding mode for a piece of code whose operands come from memory and whose results go
+// there: the barriers keep the arithmetic in between.
 enum class Rounding : unsigned { kNearest = 0, kDown = 0x2000, kUp = 0x4000, kZero = 0x6000 };
 
 template <Rounding kMode>
@@ -86,7 +95,8 @@ class RoundingScope {
 
 ATP_INLINE float HalfToFloat(uint32_t h) {
   uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
-  // Normal and subnormal numbers: rescale by a multiplication that is exact; infinities and NaN: set the exponent.
+  // Normal and subnormal numbers: rescale by a multiplication that is exact; infinities and NaN:
+  // set the exponent.
   float scaled = Bits<float>(rest << 13) * 0x1p+112f;
   uint32_t special = Bits<uint32_t>(scaled) | 0x7f800000u;
   uint32_t bits = rest >= 0x7c00u ? special : Bits<uint32_t>(scaled);
@@ -106,7 +116,8 @@ ATP_INLINE uint32_t FloatToHalf(float f) {
 }
 ATP_INLINE uint32_t FloatToHalfZero(float f) {  // toward zero
   uint32_t bits = Bits<uint32_t>(f), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
-  uint32_t tiny = static_cast<uint32_t>(static_cast<int32_t>(Bits<float>(rest < 0x38800000u ? rest : 0u) * 0x1p+24f));
+  uint32_t tiny = static_cast<uint32_t>(
+      static_cast<int32_t>(Bits<float>(rest < 0x38800000u ? rest : 0u) * 0x1p+24f));
   uint32_t half = rest < 0x38800000u ? tiny : (rest - 0x38000000u) >> 13;
   half = rest >= 0x47800000u ? (rest == 0x7f800000u ? 0x7c00u : 0x7bffu) : half;
   half = rest > 0x7f800000u ? 0x7fffu : half;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer arithmetic. Division by zero gives all ones and remainder by zero the dividend, as NVIDIA devices do.
+// Integer arithmetic. Division by zero gives all ones and remainder by zero the dividend, as NVIDIA
+// devices do.
 #include "sim/exec/handlers/lanes.h"
 #include "sim/exec/handlers/pick.h"
 
@@ -14,65 +15,160 @@ template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 template <class T>
 struct Twice;
-template <> struct Twice<uint16_t> { using type = uint32_t; };
-template <> struct Twice<int16_t> { using type = int32_t; };
-template <> struct Twice<uint32_t> { using type = uint64_t; };
-template <> struct Twice<int32_t> { using type = int64_t; };
-template <> struct Twice<uint64_t> { using type = unsigned __int128; };
-template <> struct Twice<int64_t> { using type = __int128; };
+template <>
+struct Twice<uint16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Twice<int16_t> {
+  using type = int32_t;
+};
+template <>
+struct Twice<uint32_t> {
+  using type = uint64_t;
+};
+template <>
+struct Twice<int32_t> {
+  using type = int64_t;
+};
+template <>
+struct Twice<uint64_t> {
+  using type = unsigned __int128;
+};
+template <>
+struct Twice<int64_t> {
+  using type = __int128;
+};
 
-template <class T> ATP_INLINE T Wrap(uint64_t v) { return static_cast<T>(v); }
+template <class T>
+ATP_INLINE T Wrap(uint64_t v) {
+  return static_cast<T>(v);
+}
 
-struct Add { template <class T> static ATP_INLINE T Do(T a, T b) { return Wrap<T>(uint64_t(a) + uint64_t(b)); } };
-struct Sub { template <class T> static ATP_INLINE T Do(T a, T b) { return Wrap<T>(uint64_t(a) - uint64_t(b)); } };
-struct MulLo { template <class T> static ATP_INLINE T Do(T a, T b) { return Wrap<T>(uint64_t(Unsigned<T>(a)) * Unsigned<T>(b)); } };
+struct Add {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    return Wrap<T>(uint64_t(a) + uint64_t(b));
+  }
+};
+struct Sub {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    return Wrap<T>(uint64_t(a) - uint64_t(b));
+  }
+};
+struct MulLo {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    return Wrap<T>(uint64_t(Unsigned<T>(a)) * Unsigned<T>(b));
+  }
+};
 struct MulHi {
-  template <class T> static ATP_INLINE T Do(T a, T b) {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
     using W = typename Twice<T>::type;
     return static_cast<T>((static_cast<W>(a) * static_cast<W>(b)) >> (8 * sizeof(T)));
   }
 };
 struct MulWide {
-  template <class T> static ATP_INLINE auto Do(T a, T b) {
+  template <class T>
+  static ATP_INLINE auto Do(T a, T b) {
     using W = typename Twice<T>::type;
-    return static_cast<W>(static_cast<std::make_unsigned_t<W>>(static_cast<W>(a)) * static_cast<std::make_unsigned_t<W>>(static_cast<W>(b)));
+    return static_cast<W>(static_cast<std::make_unsigned_t<W>>(static_cast<W>(a)) *
+                          static_cast<std::make_unsigned_t<W>>(static_cast<W>(b)));
   }
 };
-struct MadLo { template <class T> static ATP_INLINE T Do(T a, T b, T c) { return Add::Do<T>(MulLo::Do<T>(a, b), c); } };
-struct MadHi { template <class T> static ATP_INLINE T Do(T a, T b, T c) { return Add::Do<T>(MulHi::Do<T>(a, b), c); } };
+struct MadLo {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b, T c) {
+    return Add::Do<T>(MulLo::Do<T>(a, b), c);
+  }
+};
+struct MadHi {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b, T c) {
+    return Add::Do<T>(MulHi::Do<T>(a, b), c);
+  }
+};
 struct MadWide {
-  template <class T, class W> static ATP_INLINE W Do(T a, T b, W c) { return Add::Do<W>(MulWide::Do<T>(a, b), c); }
+  template <class T, class W>
+  static ATP_INLINE W Do(T a, T b, W c) {
+    return Add::Do<W>(MulWide::Do<T>(a, b), c);
+  }
 };
 struct Mul24Lo {
-  template <class T> static ATP_INLINE T Do(T a, T b) {
-    int64_t x = std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(uint32_t(a) & 0xffffff);
-    int64_t y = std::is_signed_v<T> ? int64_t(int32_t(uint32_t(b) << 8) >> 8) : int64_t(uint32_t(b) & 0xffffff);
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    int64_t x = std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8)
+                                    : int64_t(uint32_t(a) & 0xffffff);
+    int64_t y = std::is_signed_v<T> ? int64_t(int32_t(uint32_t(b) << 8) >> 8)
+                                    : int64_t(uint32_t(b) & 0xffffff);
     return static_cast<T>(x * y);
   }
 };
-struct Mad24Lo { template <class T> static ATP_INLINE T Do(T a, T b, T c) { return Add::Do<T>(Mul24Lo::Do<T>(a, b), c); } };
+struct Mad24Lo {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b, T c) {
+    return Add::Do<T>(Mul24Lo::Do<T>(a, b), c);
+  }
+};
 struct Div {
-  template <class T> static ATP_INLINE T Do(T a, T b) {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
     if (b == 0) return static_cast<T>(-1);
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return Wrap<T>(0 - uint64_t(a));
     return static_cast<T>(a / b);
   }
 };
 struct Rem {
-  template <class T> static ATP_INLINE T Do(T a, T b) {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
     if (b == 0) return a;
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }
 };
-struct Min { template <class T> static ATP_INLINE T Do(T a, T b) { return a < b ? a : b; } };
-struct Max { template <class T> static ATP_INLINE T Do(T a, T b) { return a > b ? a : b; } };
-struct MinRelu { template <class T> static ATP_INLINE T Do(T a, T b) { T m = a < b ? a : b; return m > 0 ? m : T(0); } };
-struct MaxRelu { template <class T> static ATP_INLINE T Do(T a, T b) { T m = a > b ? a : b; return m > 0 ? m : T(0); } };
-struct Neg { template <class T> static ATP_INLINE T Do(T a) { return Wrap<T>(0 - uint64_t(a)); } };
-struct Abs { template <class T> static ATP_INLINE T Do(T a) { return a < 0 ? Wrap<T>(0 - uint64_t(a)) : a; } };
+struct Min {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+struct Max {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct MinRelu {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    T m = a < b ? a : b;
+    return m > 0 ? m : T(0);
+  }
+};
+struct MaxRelu {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b) {
+    T m = a > b ? a : b;
+    return m > 0 ? m : T(0);
+  }
+};
+struct Neg {
+  template <class T>
+  static ATP_INLINE T Do(T a) {
+    return Wrap<T>(0 - uint64_t(a));
+  }
+};
+struct Abs {
+  template <class T>
+  static ATP_INLINE T Do(T a) {
+    return a < 0 ? Wrap<T>(0 - uint64_t(a)) : a;
+  }
+};
 struct Sad {
-  template <class T> static ATP_INLINE T Do(T a, T b, T c) {
+  template <class T>
+  static ATP_INLINE T Do(T a, T b, T c) {
     return Add::Do<T>(c, a > b ? Sub::Do<T>(a, b) : Sub::Do<T>(b, a));
   }
 };
@@ -89,7 +185,9 @@ struct SubSat {
   }
 };
 struct MadHiSat {
-  static ATP_INLINE int32_t Do(int32_t a, int32_t b, int32_t c) { return AddSat::Do(MulHi::Do<int32_t>(a, b), c); }
+  static ATP_INLINE int32_t Do(int32_t a, int32_t b, int32_t c) {
+    return AddSat::Do(MulHi::Do<int32_t>(a, b), c);
+  }
 };
 
 // Two 16-bit values side by side.
@@ -97,7 +195,8 @@ template <class F, class H>
 struct Pairwise {
   static ATP_INLINE uint32_t Do(uint32_t a, uint32_t b) {
     uint32_t low = static_cast<uint16_t>(F::template Do<H>(static_cast<H>(a), static_cast<H>(b)));
-    uint32_t high = static_cast<uint16_t>(F::template Do<H>(static_cast<H>(a >> 16), static_cast<H>(b >> 16)));
+    uint32_t high =
+        static_cast<uint16_t>(F::template Do<H>(static_cast<H>(a >> 16), static_cast<H>(b >> 16)));
     return low | high << 16;
   }
 };
@@ -105,17 +204,20 @@ struct Pairwise {
 // dp4a, dp2a: signedness of a and b by type, the high half of dp2a by a flag.
 template <class A, class B>
 struct Dp4a {
-  template <class T> static ATP_INLINE T Do(uint32_t a, uint32_t b, T c) {
+  template <class T>
+  static ATP_INLINE T Do(uint32_t a, uint32_t b, T c) {
     uint32_t sum = static_cast<uint32_t>(c);
     for (int k = 0; k < 4; ++k) {
-      sum += static_cast<uint32_t>(int32_t{static_cast<A>(a >> (8 * k))} * int32_t{static_cast<B>(b >> (8 * k))});
+      sum += static_cast<uint32_t>(int32_t{static_cast<A>(a >> (8 * k))} *
+                                   int32_t{static_cast<B>(b >> (8 * k))});
     }
     return static_cast<T>(sum);
   }
 };
 template <class A, class A16, class B, int kShift>
 struct Dp2a {
-  template <class T> static ATP_INLINE T Do(uint32_t a, uint32_t b, T c) {
+  template <class T>
+  static ATP_INLINE T Do(uint32_t a, uint32_t b, T c) {
     uint32_t sum = static_cast<uint32_t>(c);
     for (int k = 0; k < 2; ++k) {
       sum += static_cast<uint32_t>(int32_t{static_cast<A16>(a >> (16 * k))} *
@@ -125,7 +227,8 @@ struct Dp2a {
   }
 };
 
-// Carry chains: Warp::carry has one bit a lane. aux bit 0: take the carry in; bit 1: write the carry out.
+// Carry chains: Warp::carry has one bit a lane. aux bit 0: take the carry in; bit 1: write the
+// carry out.
 template <class T, bool kSubtract>
 const Insn* CarryAdd(Warp& w, const Insn* i) {
   using U = Unsigned<T>;
@@ -171,25 +274,42 @@ const Insn* CarryMad(Warp& w, const Insn* i) {
 template <class F>
 Handler Same2(Type type) {
   switch (type) {
-    case Type::kU16: case Type::kB16: return Op2<F, uint16_t, uint16_t, uint16_t>;
-    case Type::kS16: return Op2<F, int16_t, int16_t, int16_t>;
-    case Type::kU32: case Type::kB32: return Op2<F, uint32_t, uint32_t, uint32_t>;
-    case Type::kS32: return Op2<F, int32_t, int32_t, int32_t>;
-    case Type::kU64: case Type::kB64: return Op2<F, uint64_t, uint64_t, uint64_t>;
-    case Type::kS64: return Op2<F, int64_t, int64_t, int64_t>;
-    default: return nullptr;
+    case Type::kU16:
+    case Type::kB16:
+      return Op2<F, uint16_t, uint16_t, uint16_t>;
+    case Type::kS16:
+      return Op2<F, int16_t, int16_t, int16_t>;
+    case Type::kU32:
+    case Type::kB32:
+      return Op2<F, uint32_t, uint32_t, uint32_t>;
+    case Type::kS32:
+      return Op2<F, int32_t, int32_t, int32_t>;
+    case Type::kU64:
+    case Type::kB64:
+      return Op2<F, uint64_t, uint64_t, uint64_t>;
+    case Type::kS64:
+      return Op2<F, int64_t, int64_t, int64_t>;
+    default:
+      return nullptr;
   }
 }
 template <class F>
 Handler Same3(Type type) {
   switch (type) {
-    case Type::kU16: return Op3<F, uint16_t, uint16_t, uint16_t, uint16_t>;
-    case Type::kS16: return Op3<F, int16_t, int16_t, int16_t, int16_t>;
-    case Type::kU32: return Op3<F, uint32_t, uint32_t, uint32_t, uint32_t>;
-    case Type::kS32: return Op3<F, int32_t, int32_t, int32_t, int32_t>;
-    case Type::kU64: return Op3<F, uint64_t, uint64_t, uint64_t, uint64_t>;
-    case Type::kS64: return Op3<F, int64_t, int64_t, int64_t, int64_t>;
-    default: return nullptr;
+    case Type::kU16:
+      return Op3<F, uint16_t, uint16_t, uint16_t, uint16_t>;
+    case Type::kS16:
+      return Op3<F, int16_t, int16_t, int16_t, int16_t>;
+    case Type::kU32:
+      return Op3<F, uint32_t, uint32_t, uint32_t, uint32_t>;
+    case Type::kS32:
+      return Op3<F, int32_t, int32_t, int32_t, int32_t>;
+    case Type::kU64:
+      return Op3<F, uint64_t, uint64_t, uint64_t, uint64_t>;
+    case Type::kS64:
+      return Op3<F, int64_t, int64_t, int64_t, int64_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -203,37 +323,60 @@ Handler Pairs(Type type) {
 template <bool kSubtract>
 Handler PickCarry(Type type) {
   switch (type) {
-    case Type::kU32: case Type::kB32: case Type::kS32: return CarryAdd<uint32_t, kSubtract>;
-    case Type::kU64: case Type::kB64: case Type::kS64: return CarryAdd<uint64_t, kSubtract>;
-    default: return nullptr;
+    case Type::kU32:
+    case Type::kB32:
+    case Type::kS32:
+      return CarryAdd<uint32_t, kSubtract>;
+    case Type::kU64:
+    case Type::kB64:
+    case Type::kS64:
+      return CarryAdd<uint64_t, kSubtract>;
+    default:
+      return nullptr;
   }
 }
 
 Handler PickCarryMad(const ptx::Op& op) {
   bool high = op.Has(Mod::kHi);
   switch (op.type()) {
-    case Type::kU32: return high ? CarryMad<uint32_t, true> : CarryMad<uint32_t, false>;
-    case Type::kS32: return high ? CarryMad<int32_t, true> : CarryMad<int32_t, false>;
-    case Type::kU64: return high ? CarryMad<uint64_t, true> : CarryMad<uint64_t, false>;
-    case Type::kS64: return high ? CarryMad<int64_t, true> : CarryMad<int64_t, false>;
-    default: return nullptr;
+    case Type::kU32:
+      return high ? CarryMad<uint32_t, true> : CarryMad<uint32_t, false>;
+    case Type::kS32:
+      return high ? CarryMad<int32_t, true> : CarryMad<int32_t, false>;
+    case Type::kU64:
+      return high ? CarryMad<uint64_t, true> : CarryMad<uint64_t, false>;
+    case Type::kS64:
+      return high ? CarryMad<int64_t, true> : CarryMad<int64_t, false>;
+    default:
+      return nullptr;
   }
 }
 
 Handler PickWide(const ptx::Op& op, bool add) {
   switch (op.type()) {
-    case Type::kU16: return add ? Op3<MadWide, uint32_t, uint16_t, uint16_t, uint32_t> : Op2<MulWide, uint32_t, uint16_t, uint16_t>;
-    case Type::kS16: return add ? Op3<MadWide, int32_t, int16_t, int16_t, int32_t> : Op2<MulWide, int32_t, int16_t, int16_t>;
-    case Type::kU32: return add ? Op3<MadWide, uint64_t, uint32_t, uint32_t, uint64_t> : Op2<MulWide, uint64_t, uint32_t, uint32_t>;
-    case Type::kS32: return add ? Op3<MadWide, int64_t, int32_t, int32_t, int64_t> : Op2<MulWide, int64_t, int32_t, int32_t>;
-    default: return nullptr;
+    case Type::kU16:
+      return add ? Op3<MadWide, uint32_t, uint16_t, uint16_t, uint32_t>
+                 : Op2<MulWide, uint32_t, uint16_t, uint16_t>;
+    case Type::kS16:
+      return add ? Op3<MadWide, int32_t, int16_t, int16_t, int32_t>
+                 : Op2<MulWide, int32_t, int16_t, int16_t>;
+    case Type::kU32:
+      return add ? Op3<MadWide, uint64_t, uint32_t, uint32_t, uint64_t>
+                 : Op2<MulWide, uint64_t, uint32_t, uint32_t>;
+    case Type::kS32:
+      return add ? Op3<MadWide, int64_t, int32_t, int32_t, int64_t>
+                 : Op2<MulWide, int64_t, int32_t, int32_t>;
+    default:
+      return nullptr;
   }
 }
 
 Handler PickDot(const ptx::Op& op) {
   if (op.type_count != 2) return nullptr;
   bool sa = ptx::IsSigned(op.types[0]), sb = ptx::IsSigned(op.types[1]);
-  auto pick = [&](Handler ss, Handler su, Handler us, Handler uu) { return sa ? (sb ? ss : su) : (sb ? us : uu); };
+  auto pick = [&](Handler ss, Handler su, Handler us, Handler uu) {
+    return sa ? (sb ? ss : su) : (sb ? us : uu);
+  };
   if (op.base == Base::kDp4a) {
     return pick(Op3<Dp4a<int8_t, int8_t>, int32_t, uint32_t, uint32_t, int32_t>,
                 Op3<Dp4a<int8_t, uint8_t>, int32_t, uint32_t, uint32_t, int32_t>,
@@ -268,7 +411,9 @@ Handler PickMultiply(const ptx::Op& op) {
 Handler PickMinMax(const ptx::Op& op) {
   bool min = op.base == Base::kMin;
   if (op.Has(Mod::kRelu)) {
-    if (op.type() == Type::kS32) return min ? Op2<MinRelu, int32_t, int32_t, int32_t> : Op2<MaxRelu, int32_t, int32_t, int32_t>;
+    if (op.type() == Type::kS32)
+      return min ? Op2<MinRelu, int32_t, int32_t, int32_t>
+                 : Op2<MaxRelu, int32_t, int32_t, int32_t>;
     if (op.type() != Type::kS16x2) return nullptr;
     return min ? Pairs<MinRelu>(Type::kS16x2) : Pairs<MaxRelu>(Type::kS16x2);
   }
@@ -279,10 +424,14 @@ Handler PickMinMax(const ptx::Op& op) {
 Handler PickSigned1(const ptx::Op& op) {
   bool neg = op.base == Base::kNeg;
   switch (op.type()) {
-    case Type::kS16: return neg ? Op1<Neg, int16_t, int16_t> : Op1<Abs, int16_t, int16_t>;
-    case Type::kS32: return neg ? Op1<Neg, int32_t, int32_t> : Op1<Abs, int32_t, int32_t>;
-    case Type::kS64: return neg ? Op1<Neg, int64_t, int64_t> : Op1<Abs, int64_t, int64_t>;
-    default: return nullptr;
+    case Type::kS16:
+      return neg ? Op1<Neg, int16_t, int16_t> : Op1<Abs, int16_t, int16_t>;
+    case Type::kS32:
+      return neg ? Op1<Neg, int32_t, int32_t> : Op1<Abs, int32_t, int32_t>;
+    case Type::kS64:
+      return neg ? Op1<Neg, int64_t, int64_t> : Op1<Abs, int64_t, int64_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -306,24 +455,43 @@ Handler PickInteger(const ptx::Op& op) {
   if (ptx::IsFloat(type)) return nullptr;
   bool is_signed = type == Type::kS32;
   switch (op.base) {
-    case Base::kAdd: case Base::kSub: return PickAddSub(op);
-    case Base::kAddc: return PickCarry<false>(type);
-    case Base::kSubc: return PickCarry<true>(type);
-    case Base::kMul: case Base::kMad: return PickMultiply(op);
-    case Base::kMadc: return PickCarryMad(op);
+    case Base::kAdd:
+    case Base::kSub:
+      return PickAddSub(op);
+    case Base::kAddc:
+      return PickCarry<false>(type);
+    case Base::kSubc:
+      return PickCarry<true>(type);
+    case Base::kMul:
+    case Base::kMad:
+      return PickMultiply(op);
+    case Base::kMadc:
+      return PickCarryMad(op);
     case Base::kMul24:
       if (op.Has(Mod::kHi) || (type != Type::kS32 && type != Type::kU32)) return nullptr;
-      return is_signed ? Op2<Mul24Lo, int32_t, int32_t, int32_t> : Op2<Mul24Lo, uint32_t, uint32_t, uint32_t>;
+      return is_signed ? Op2<Mul24Lo, int32_t, int32_t, int32_t>
+                       : Op2<Mul24Lo, uint32_t, uint32_t, uint32_t>;
     case Base::kMad24:
       if (op.Has(Mod::kHi) || (type != Type::kS32 && type != Type::kU32)) return nullptr;
-      return is_signed ? Op3<Mad24Lo, int32_t, int32_t, int32_t, int32_t> : Op3<Mad24Lo, uint32_t, uint32_t, uint32_t, uint32_t>;
-    case Base::kDiv: return Same2<Div>(type);
-    case Base::kRem: return Same2<Rem>(type);
-    case Base::kMin: case Base::kMax: return PickMinMax(op);
-    case Base::kNeg: case Base::kAbs: return PickSigned1(op);
-    case Base::kSad: return Same3<Sad>(type);
-    case Base::kDp4a: case Base::kDp2a: return PickDot(op);
-    default: return nullptr;
+      return is_signed ? Op3<Mad24Lo, int32_t, int32_t, int32_t, int32_t>
+                       : Op3<Mad24Lo, uint32_t, uint32_t, uint32_t, uint32_t>;
+    case Base::kDiv:
+      return Same2<Div>(type);
+    case Base::kRem:
+      return Same2<Rem>(type);
+    case Base::kMin:
+    case Base::kMax:
+      return PickMinMax(op);
+    case Base::kNeg:
+    case Base::kAbs:
+      return PickSigned1(op);
+    case Base::kSad:
+      return Same3<Sad>(type);
+    case Base::kDp4a:
+    case Base::kDp2a:
+      return PickDot(op);
+    default:
+      return nullptr;
   }
 }
 

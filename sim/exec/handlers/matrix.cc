@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // mma.sync: matrices in the registers of a warp, in the layout that "PTX ISA" draws for each shape.
 //
-// In short: lane = 4 * g + t. A register of `a` holds e = 32 / bits neighbours in a row: row g (+8 for odd registers of 16-row
-// shapes), column t * e (+4e for each further pair). `b` likewise with columns g. 32-bit accumulators: two neighbours in
-// row g, then row g + 8. Products are exact and added in the order of k, one rounding each (f32), which the hardware does not promise.
+// In short: lane = 4 * g + t. A register of `a` holds e = 32 / bits neighbours in a row: row g (+8
+// for odd registers of 16-row shapes), column t * e (+4e for each further pair). `b` likewise with
+// columns g. 32-bit accumulators: two neighbours in row g, then row g + 8. Products are exact and
+// added in the order of k, one rounding each (f32), which the hardware does not promise.
 //
-// Insn::imm = place of the operands in the side table: counts and slots of d, a, b, c. aux = k | m << 8, aux2 = saturate.
+// Insn::imm = place of the operands in the side table: counts and slots of d, a, b, c. aux = k | m
+// << 8, aux2 = saturate.
 #include "sim/exec/handlers/matrix.h"
 
 #include "sim/exec/handlers/floating.h"
@@ -18,7 +20,8 @@ using ptx::Base;
 using ptx::Mod;
 using ptx::Type;
 
-template <class E> constexpr int kPerRegister = 32 / E::kBits;
+template <class E>
+constexpr int kPerRegister = 32 / E::kBits;
 
 // Fills `matrix[major][k]` (row of a, column of b) from registers.
 template <class E, class V>
@@ -28,7 +31,8 @@ void GatherA(Warp& w, const uint32_t* slots, uint32_t count, int rows, V (*matri
     int row_step = rows == 16 ? static_cast<int>(r & 1) * 8 : 0;
     int column_step = static_cast<int>(rows == 16 ? r >> 1 : r) * 4 * e;
     for (int l = 0; l < kLanes; ++l) {
-      for (int k = 0; k < e; ++k) matrix[l / 4 + row_step][l % 4 * e + k + column_step] = E::Element(w, slots[r], l, k);
+      for (int k = 0; k < e; ++k)
+        matrix[l / 4 + row_step][l % 4 * e + k + column_step] = E::Element(w, slots[r], l, k);
     }
   }
 }
@@ -37,7 +41,8 @@ void GatherB(Warp& w, const uint32_t* slots, uint32_t count, V (*matrix)[kMaxK])
   constexpr int e = kPerRegister<E>;
   for (uint32_t r = 0; r < count; ++r) {
     for (int l = 0; l < kLanes; ++l) {
-      for (int k = 0; k < e; ++k) matrix[l / 4][l % 4 * e + k + static_cast<int>(r) * 4 * e] = E::Element(w, slots[r], l, k);
+      for (int k = 0; k < e; ++k)
+        matrix[l / 4][l % 4 * e + k + static_cast<int>(r) * 4 * e] = E::Element(w, slots[r], l, k);
     }
   }
 }
@@ -47,13 +52,17 @@ struct AccF32 {
   using Value = float;
   static constexpr int kPer = 1;
   static Value Read(Warp& w, uint32_t slot, int l, int) { return Get<float>(At(w, slot), l); }
-  static void Write(Warp& w, uint32_t slot, int l, int, Value v, bool) { Put<float>(At(w, slot), l, Canonical(v)); }
+  static void Write(Warp& w, uint32_t slot, int l, int, Value v, bool) {
+    Put<float>(At(w, slot), l, Canonical(v));
+  }
   static Value Step(Value a, Value b, Value sum) { return Fma(a, b, sum); }
 };
 struct AccF16 {  // summed in float, rounded at the end
   using Value = float;
   static constexpr int kPer = 2;
-  static Value Read(Warp& w, uint32_t slot, int l, int k) { return HalfToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff); }
+  static Value Read(Warp& w, uint32_t slot, int l, int k) {
+    return HalfToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff);
+  }
   static void Write(Warp& w, uint32_t slot, int l, int k, Value v, bool) {
     uint32_t old = k == 0 ? 0 : Get<uint32_t>(At(w, slot), l) & 0xffff;
     Put<uint32_t>(At(w, slot), l, old | (FloatToHalf(v) & 0xffff) << (16 * k));
@@ -74,13 +83,16 @@ struct AccF64 {
   using Value = double;
   static constexpr int kPer = 1;
   static Value Read(Warp& w, uint32_t slot, int l, int) { return Get<double>(At(w, slot), l); }
-  static void Write(Warp& w, uint32_t slot, int l, int, Value v, bool) { Put<double>(At(w, slot), l, Canonical(v)); }
+  static void Write(Warp& w, uint32_t slot, int l, int, Value v, bool) {
+    Put<double>(At(w, slot), l, Canonical(v));
+  }
   static Value Step(Value a, Value b, Value sum) { return Fma(a, b, sum); }
 };
 
 template <class EA, class EB, class AccD, class AccC>
 const Insn* Mma(Warp& w, const Insn* i) {
-  if (w.mask != kFullMask) return Fail(w, i, ExecStatus::kTrap, "mma.sync without all lanes of the warp");
+  if (w.mask != kFullMask)
+    return Fail(w, i, ExecStatus::kTrap, "mma.sync without all lanes of the warp");
   using V = typename AccC::Value;
   const uint32_t* table = w.frame->program->table + i->imm;
   const uint32_t* d = table + 1;
@@ -93,7 +105,8 @@ const Insn* Mma(Warp& w, const Insn* i) {
   GatherB<EB>(w, b, b[-1], columns);
   for (int l = 0; l < kLanes; ++l) {
     for (int k = 0; k < 2 * (m / 8); ++k) {
-      result[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2] = AccC::Read(w, c[k / AccC::kPer], l, k % AccC::kPer);
+      result[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2] =
+          AccC::Read(w, c[k / AccC::kPer], l, k % AccC::kPer);
     }
   }
   for (int r = 0; r < m; ++r) {
@@ -105,7 +118,8 @@ const Insn* Mma(Warp& w, const Insn* i) {
   }
   for (int l = 0; l < kLanes; ++l) {
     for (int k = 0; k < 2 * (m / 8); ++k) {
-      AccD::Write(w, d[k / AccD::kPer], l, k % AccD::kPer, result[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2], i->aux2 != 0);
+      AccD::Write(w, d[k / AccD::kPer], l, k % AccD::kPer,
+                  result[l / 4 + k / 2 * 8][l % 4 * 2 + k % 2], i->aux2 != 0);
     }
   }
   return i + 1;
@@ -135,7 +149,8 @@ Handler PickMma(const ptx::Op& op) {
   Type a = op.types[1], b = op.types[2];
   bool wide = m == 16;
   if (!wide && m != 8) return nullptr;
-  if (a == Type::kF64) return b == a && !wide && k == 4 ? Mma<Double, Double, AccF64, AccF64> : nullptr;
+  if (a == Type::kF64)
+    return b == a && !wide && k == 4 ? Mma<Double, Double, AccF64, AccF64> : nullptr;
   if (a == Type::kS8 || a == Type::kU8) {
     if (wide ? k != 16 && k != 32 : k != 16) return nullptr;
     return a == Type::kS8 ? PickIntMma<Int8<true>>(b) : PickIntMma<Int8<false>>(b);
@@ -145,7 +160,8 @@ Handler PickMma(const ptx::Op& op) {
     return a == Type::kS4 ? PickInt4Mma<Int4<true>>(b) : PickInt4Mma<Int4<false>>(b);
   }
   if (a != b || !wide) return nullptr;
-  if (a == Type::kTf32) return k == 4 || k == 8 ? PickFloatMma<Tf32>(op.types[0], op.types[3]) : nullptr;
+  if (a == Type::kTf32)
+    return k == 4 || k == 8 ? PickFloatMma<Tf32>(op.types[0], op.types[3]) : nullptr;
   if (k != 8 && k != 16) return nullptr;
   if (a == Type::kF16) return PickFloatMma<Half>(op.types[0], op.types[3]);
   return a == Type::kBf16 ? PickFloatMma<BHalf>(op.types[0], op.types[3]) : nullptr;
@@ -155,9 +171,12 @@ Handler PickMma(const ptx::Op& op) {
 
 Handler PickMatrix(const ptx::Op& op, const Form& form) {
   switch (op.base) {
-    case Base::kMma: return PickMma(op);
-    case Base::kWmma: return PickWmma(op);
-    default: return PickMatrixMove(op, form);
+    case Base::kMma:
+      return PickMma(op);
+    case Base::kWmma:
+      return PickWmma(op);
+    default:
+      return PickMatrixMove(op, form);
   }
 }
 

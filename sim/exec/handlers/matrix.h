@@ -12,15 +12,21 @@ inline constexpr int kMaxK = 64;
 // Element k of a register of one lane.
 struct Half {
   static constexpr int kBits = 16;
-  static float Element(Warp& w, uint32_t slot, int l, int k) { return HalfToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff); }
+  static float Element(Warp& w, uint32_t slot, int l, int k) {
+    return HalfToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff);
+  }
 };
 struct BHalf {
   static constexpr int kBits = 16;
-  static float Element(Warp& w, uint32_t slot, int l, int k) { return Bf16ToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff); }
+  static float Element(Warp& w, uint32_t slot, int l, int k) {
+    return Bf16ToFloat(Get<uint32_t>(At(w, slot), l) >> (16 * k) & 0xffff);
+  }
 };
 struct Tf32 {  // the low 13 bits do not take part
   static constexpr int kBits = 32;
-  static float Element(Warp& w, uint32_t slot, int l, int) { return Bits<float>(Get<uint32_t>(At(w, slot), l) & 0xffffe000u); }
+  static float Element(Warp& w, uint32_t slot, int l, int) {
+    return Bits<float>(Get<uint32_t>(At(w, slot), l) & 0xffffe000u);
+  }
 };
 struct Double {
   static constexpr int kBits = 32;  // one to a register

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit elements between shared memory and registers.
-// Table = count and slots; r[5] = address, r[2] = offset, r[1] = source of movmatrix; aux as in memory.h; aux2 = transposed.
+// ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit elements between shared memory and
+// registers. Table = count and slots; r[5] = address, r[2] = offset, r[1] = source of movmatrix;
+// aux as in memory.h; aux2 = transposed.
 #include "sim/exec/handlers/matrix.h"
 #include "sim/exec/handlers/memory.h"
 #include "sim/exec/range_access.h"
@@ -27,18 +28,21 @@ void SetPair(uint16_t (*m)[kSide], int lane, bool transposed, uint32_t value) {
 
 template <bool kStore>
 const Insn* MoveRows(Warp& w, const Insn* i) {
-  if (w.mask != kFullMask) return Fail(w, i, ExecStatus::kTrap, "ldmatrix or stmatrix without all lanes of the warp");
+  if (w.mask != kFullMask)
+    return Fail(w, i, ExecStatus::kTrap, "ldmatrix or stmatrix without all lanes of the warp");
   const uint32_t* slots = w.frame->program->table + i->imm + 1;
   uint32_t count = slots[-1], result[4][kLanes];
   for (uint32_t x = 0; x < count; ++x) {
     uint16_t matrix[kSide][kSide];
     if (kStore) {
-      for (int l = 0; l < kLanes; ++l) SetPair(matrix, l, i->aux2 != 0, Get<uint32_t>(At(w, slots[x]), l));
+      for (int l = 0; l < kLanes; ++l)
+        SetPair(matrix, l, i->aux2 != 0, Get<uint32_t>(At(w, slots[x]), l));
     }
     for (int row = 0; row < kSide; ++row) {
       int lane = static_cast<int>(x) * kSide + row;  // this lane gives the row's address
       const uint8_t* base = At(w, i->r[5]);
-      uint64_t at = i->aux & kAuxWideAddress ? Get<uint64_t>(base, lane) : Get<uint32_t>(base, lane);
+      uint64_t at =
+          i->aux & kAuxWideAddress ? Get<uint64_t>(base, lane) : Get<uint32_t>(base, lane);
       at += static_cast<uint64_t>(int64_t{static_cast<int32_t>(i->r[2])});
       uint8_t* host = RangeAddress(w, i, lane, at, 16, 16, !kStore, kStore);
       if (host == nullptr) return kStop;
@@ -52,14 +56,16 @@ const Insn* MoveRows(Warp& w, const Insn* i) {
       for (int l = 0; l < kLanes; ++l) result[x][l] = Pair(matrix, l, i->aux2 != 0);
     }
   }
-  for (uint32_t x = 0; x < count && !kStore; ++x) {  // last, because a result may lie in the address register
+  for (uint32_t x = 0; x < count && !kStore;
+       ++x) {  // last, because a result may lie in the address register
     for (int l = 0; l < kLanes; ++l) Put<uint32_t>(At(w, slots[x]), l, result[x][l]);
   }
   return i + 1;
 }
 
 const Insn* Transpose(Warp& w, const Insn* i) {
-  if (w.mask != kFullMask) return Fail(w, i, ExecStatus::kTrap, "movmatrix without all lanes of the warp");
+  if (w.mask != kFullMask)
+    return Fail(w, i, ExecStatus::kTrap, "movmatrix without all lanes of the warp");
   uint16_t matrix[kSide][kSide];
   for (int l = 0; l < kLanes; ++l) SetPair(matrix, l, false, Get<uint32_t>(At(w, i->r[1]), l));
   uint8_t* d = At(w, w.frame->program->table[i->imm + 1]);
@@ -70,12 +76,17 @@ const Insn* Transpose(Warp& w, const Insn* i) {
 }  // namespace
 
 Handler PickMatrixMove(const ptx::Op& op, const Form&) {
-  if (op.type() != Type::kB16 || op.shape_m != 8 || op.shape_n != 8 || op.shape_k != 0) return nullptr;
+  if (op.type() != Type::kB16 || op.shape_m != 8 || op.shape_n != 8 || op.shape_k != 0)
+    return nullptr;
   switch (op.base) {
-    case Base::kLdmatrix: return MoveRows<false>;
-    case Base::kStmatrix: return MoveRows<true>;
-    case Base::kMovmatrix: return op.Has(Mod::kTrans) ? Transpose : nullptr;
-    default: return nullptr;
+    case Base::kLdmatrix:
+      return MoveRows<false>;
+    case Base::kStmatrix:
+      return MoveRows<true>;
+    case Base::kMovmatrix:
+      return op.Has(Mod::kTrans) ? Transpose : nullptr;
+    default:
+      return nullptr;
   }
 }
 

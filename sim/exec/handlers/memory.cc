@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ld and st of global, constant, generic and local memory, and of parameters on the stack of a device function.
-// r[0..3] = data, r[5] = address.
+// ld and st of global, constant, generic and local memory, and of parameters on the stack of a
+// device function. r[0..3] = data, r[5] = address.
 #include "sim/exec/handlers/memory.h"
 
 #include "sim/exec/handlers/pick.h"
@@ -12,12 +12,16 @@ using ptx::Base;
 using ptx::Mod;
 using ptx::Type;
 
-template <class T> ATP_INLINE T Read(const uint8_t* p) {
+template <class T>
+ATP_INLINE T Read(const uint8_t* p) {
   T v;
   __builtin_memcpy(&v, p, sizeof(T));
   return v;
 }
-template <class T> ATP_INLINE void Write(uint8_t* p, T v) { __builtin_memcpy(p, &v, sizeof(T)); }
+template <class T>
+ATP_INLINE void Write(uint8_t* p, T v) {
+  __builtin_memcpy(p, &v, sizeof(T));
+}
 
 template <class T, int kVector>
 ATP_INLINE void LoadRun(const Warp& w, const Insn* i, const uint8_t* host, const Run& run) {
@@ -30,7 +34,8 @@ ATP_INLINE void LoadRun(const Warp& w, const Insn* i, const uint8_t* host, const
     } else if (run.count == kLanes) {
       ATP_LANES(l) Put<T>(d, l, Read<T>(host + l * kStep + k * sizeof(T)));
     } else {
-      for (int l = 0; l < run.count; ++l) Put<T>(d, run.first + l, Read<T>(host + l * kStep + k * sizeof(T)));
+      for (int l = 0; l < run.count; ++l)
+        Put<T>(d, run.first + l, Read<T>(host + l * kStep + k * sizeof(T)));
     }
   }
 }
@@ -44,14 +49,17 @@ ATP_INLINE void StoreRun(const Warp& w, const Insn* i, uint8_t* host, const Run&
     } else if (run.count == kLanes) {
       ATP_LANES(l) Write<T>(host + l * kStep + k * sizeof(T), Get<T>(s, l));
     } else {
-      for (int l = 0; l < run.count; ++l) Write<T>(host + l * kStep + k * sizeof(T), Get<T>(s, run.first + l));
+      for (int l = 0; l < run.count; ++l)
+        Write<T>(host + l * kStep + k * sizeof(T), Get<T>(s, run.first + l));
     }
   }
 }
 
-// A run that is not in one region of ordinary memory: lane by lane, in whatever space each address lies.
+// A run that is not in one region of ordinary memory: lane by lane, in whatever space each address
+// lies.
 template <class T, int kVector, bool kStore>
-__attribute__((noinline)) bool LaneByLane(Warp& w, const Insn* i, const LaneAddresses& a, const Run& run) {
+__attribute__((noinline)) bool LaneByLane(Warp& w, const Insn* i, const LaneAddresses& a,
+                                          const Run& run) {
   for (int l = run.first; l < run.first + run.count; ++l) {
     uint8_t* host = LaneAddress(w, i, l, a.at[l], sizeof(T) * kVector, !kStore, kStore);
     if (host == nullptr) return false;
@@ -65,7 +73,8 @@ __attribute__((noinline)) bool LaneByLane(Warp& w, const Insn* i, const LaneAddr
   return true;
 }
 
-// Counts distinct sectors of the runs of one access. Runs in ascending order, the usual case, need no set.
+// Counts distinct sectors of the runs of one access. Runs in ascending order, the usual case, need
+// no set.
 class SectorCount {
  public:
   ATP_INLINE void Add(uint64_t begin, uint64_t end) {
@@ -101,7 +110,8 @@ const Insn* Access(Warp& w, const Insn* i) {
   SectorCount sectors;
   while (rest != 0) {
     Run run = NextRun(a, &rest);
-    uint64_t begin = a.at[run.first], end = begin + (run.equal ? kStep : kStep * static_cast<uint64_t>(run.count));
+    uint64_t begin = a.at[run.first],
+             end = begin + (run.equal ? kStep : kStep * static_cast<uint64_t>(run.count));
     if ((begin & (kStep - 1)) != 0) {
       return FailAddress(w, i, ExecStatus::kMisalignedAddress, "global", begin);
     }
@@ -131,7 +141,8 @@ const Insn* Local(Warp& w, const Insn* i) {
     if (at > w.local_stride || w.local_stride - at < kStep) {
       return FailAddress(w, i, ExecStatus::kIllegalAddress, "local", at);
     }
-    if ((at & (kStep - 1)) != 0) return FailAddress(w, i, ExecStatus::kMisalignedAddress, "local", at);
+    if ((at & (kStep - 1)) != 0)
+      return FailAddress(w, i, ExecStatus::kMisalignedAddress, "local", at);
     uint8_t* host = w.local + size_t{l} * w.local_stride + at;
     Run one{static_cast<int>(l), 1, false};
     if (kStore) {
@@ -143,7 +154,8 @@ const Insn* Local(Warp& w, const Insn* i) {
   return i + 1;
 }
 
-// Parameter area at the start of the frame: imm = offset, aux = bytes per lane. The decoder has checked the bounds.
+// Parameter area at the start of the frame: imm = offset, aux = bytes per lane. The decoder has
+// checked the bounds.
 template <class T, int kVector, bool kStore>
 const Insn* StackParam(Warp& w, const Insn* i) {
   ATP_ACTIVE(l, w.mask) {
@@ -163,32 +175,57 @@ enum class Kind { kMemory, kLocal, kStackParam };
 template <class T, int kVector, bool kStore>
 Handler ByKind(Kind kind) {
   switch (kind) {
-    case Kind::kMemory: return Access<T, kVector, kStore>;
-    case Kind::kLocal: return Local<T, kVector, kStore>;
-    case Kind::kStackParam: return StackParam<T, kVector, kStore>;
+    case Kind::kMemory:
+      return Access<T, kVector, kStore>;
+    case Kind::kLocal:
+      return Local<T, kVector, kStore>;
+    case Kind::kStackParam:
+      return StackParam<T, kVector, kStore>;
   }
   return nullptr;
 }
 template <int kVector, bool kStore>
 Handler ByType(Type type, Kind kind) {
   switch (type) {
-    case Type::kU8: case Type::kB8: return ByKind<uint8_t, kVector, kStore>(kind);
-    case Type::kS8: return ByKind<int8_t, kVector, kStore>(kind);
-    case Type::kU16: case Type::kB16: case Type::kF16: case Type::kBf16: return ByKind<uint16_t, kVector, kStore>(kind);
-    case Type::kS16: return ByKind<int16_t, kVector, kStore>(kind);
-    case Type::kU32: case Type::kB32: case Type::kS32: case Type::kF32: case Type::kF16x2: case Type::kBf16x2:
+    case Type::kU8:
+    case Type::kB8:
+      return ByKind<uint8_t, kVector, kStore>(kind);
+    case Type::kS8:
+      return ByKind<int8_t, kVector, kStore>(kind);
+    case Type::kU16:
+    case Type::kB16:
+    case Type::kF16:
+    case Type::kBf16:
+      return ByKind<uint16_t, kVector, kStore>(kind);
+    case Type::kS16:
+      return ByKind<int16_t, kVector, kStore>(kind);
+    case Type::kU32:
+    case Type::kB32:
+    case Type::kS32:
+    case Type::kF32:
+    case Type::kF16x2:
+    case Type::kBf16x2:
       return ByKind<uint32_t, kVector, kStore>(kind);
-    case Type::kU64: case Type::kB64: case Type::kS64: case Type::kF64: return ByKind<uint64_t, kVector, kStore>(kind);
-    default: return nullptr;
+    case Type::kU64:
+    case Type::kB64:
+    case Type::kS64:
+    case Type::kF64:
+      return ByKind<uint64_t, kVector, kStore>(kind);
+    default:
+      return nullptr;
   }
 }
 template <bool kStore>
 Handler ByVector(const ptx::Op& op, Kind kind) {
   switch (op.vector) {
-    case 1: return ByType<1, kStore>(op.type(), kind);
-    case 2: return ByType<2, kStore>(op.type(), kind);
-    case 4: return ByType<4, kStore>(op.type(), kind);
-    default: return nullptr;
+    case 1:
+      return ByType<1, kStore>(op.type(), kind);
+    case 2:
+      return ByType<2, kStore>(op.type(), kind);
+    case 4:
+      return ByType<4, kStore>(op.type(), kind);
+    default:
+      return nullptr;
   }
 }
 
@@ -197,7 +234,9 @@ Handler ByVector(const ptx::Op& op, Kind kind) {
 Handler PickMemory(const ptx::Op& op, const Form& form) {
   if (op.base != Base::kLd && op.base != Base::kSt && op.base != Base::kLdu) return nullptr;
   if (op.type_count != 1 || IsSharedSpace(op)) return nullptr;
-  Kind kind = op.Has(Mod::kLocal) ? Kind::kLocal : form.stack_param ? Kind::kStackParam : Kind::kMemory;
+  Kind kind = op.Has(Mod::kLocal) ? Kind::kLocal
+              : form.stack_param  ? Kind::kStackParam
+                                  : Kind::kMemory;
   return op.base == Base::kSt ? ByVector<true>(op, kind) : ByVector<false>(op, kind);
 }
 

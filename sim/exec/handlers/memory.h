@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of the lanes, taken apart into runs (consecutive or equal), because that is how kernels touch memory: one bounds
-// check, one note of the page and one copy serve a whole run.
+// Addresses of the lanes, taken apart into runs (consecutive or equal), because that is how kernels
+// touch memory: one bounds check, one note of the page and one copy serve a whole run.
 #pragma once
 
 #include "sim/exec/handlers/lanes.h"
@@ -72,7 +72,8 @@ ATP_INLINE Run NextRun(const LaneAddresses& a, uint32_t* rest) {
   return {first, end - first, equal};
 }
 
-// Host address of ordinary memory [begin, end), noted as touched; null when it is not all in one region.
+// Host address of ordinary memory [begin, end), noted as touched; null when it is not all in one
+// region.
 template <bool kRead, bool kWrite>
 ATP_INLINE uint8_t* Span(Warp& w, const Insn* i, uint64_t begin, uint64_t end) {
   AccessCache* cache = w.caches + i->cache;
@@ -80,7 +81,8 @@ ATP_INLINE uint8_t* Span(Warp& w, const Insn* i, uint64_t begin, uint64_t end) {
     if (!ResolveRegion(w, cache, begin, static_cast<uint32_t>(end - begin), kWrite)) return nullptr;
   }
   if (kRead) {
-    bool known = begin >> kPageBits == cache->page && (end - 1) >> kPageBits == cache->page && cache->entry->exposed_read;
+    bool known = begin >> kPageBits == cache->page && (end - 1) >> kPageBits == cache->page &&
+                 cache->entry->exposed_read;
     if (!known) TouchRead(w, cache, begin, end);
   }
   if (kWrite) TouchWrite(w, cache, begin, end);

@@ -21,17 +21,39 @@ bool IsHalf(Type type) {
 
 Handler Pick(const ptx::Op& op, const Form& form) {
   switch (op.base) {
-    case Base::kLd: case Base::kSt: case Base::kLdu:
+    case Base::kLd:
+    case Base::kSt:
+    case Base::kLdu:
       return IsSharedSpace(op) ? PickShared(op, form) : PickMemory(op, form);
-    case Base::kAtom: case Base::kRed: return PickAtomic(op, form);
-    case Base::kSetp: case Base::kSet: case Base::kTestp: return PickCompare(op);
-    case Base::kCvt: return PickConvert(op);
-    case Base::kShfl: case Base::kVote: case Base::kMatch: case Base::kRedux: case Base::kElect:
-    case Base::kActivemask: case Base::kBar: case Base::kBarrier: return PickWarp(op);
-    case Base::kMma: case Base::kWmma: case Base::kLdmatrix: case Base::kStmatrix: case Base::kMovmatrix:
+    case Base::kAtom:
+    case Base::kRed:
+      return PickAtomic(op, form);
+    case Base::kSetp:
+    case Base::kSet:
+    case Base::kTestp:
+      return PickCompare(op);
+    case Base::kCvt:
+      return PickConvert(op);
+    case Base::kShfl:
+    case Base::kVote:
+    case Base::kMatch:
+    case Base::kRedux:
+    case Base::kElect:
+    case Base::kActivemask:
+    case Base::kBar:
+    case Base::kBarrier:
+      return PickWarp(op);
+    case Base::kMma:
+    case Base::kWmma:
+    case Base::kLdmatrix:
+    case Base::kStmatrix:
+    case Base::kMovmatrix:
       return PickMatrix(op, form);
-    case Base::kCp: case Base::kMbarrier: return PickAsync(op, form);
-    default: break;
+    case Base::kCp:
+    case Base::kMbarrier:
+      return PickAsync(op, form);
+    default:
+      break;
   }
   if (Handler handler = PickBits(op)) return handler;
   if (IsHalf(op.type())) return PickHalf(op);
@@ -42,6 +64,7 @@ Handler Pick(const ptx::Op& op, const Form& form) {
 }  // namespace ATP_VARIANT
 
 extern const Variant ATP_VARIANT_OBJECT;
-const Variant ATP_VARIANT_OBJECT = {ATP_NAME_OF(ATP_VARIANT), ATP_VARIANT::Pick, ATP_VARIANT::PickControl};
+const Variant ATP_VARIANT_OBJECT = {ATP_NAME_OF(ATP_VARIANT), ATP_VARIANT::Pick,
+                                    ATP_VARIANT::PickControl};
 
 }  // namespace atp::sim::exec

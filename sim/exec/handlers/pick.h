@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the handler of an opcode. Null means: this machine cannot run it, and Load refuses the module. The single truth about
-// what is supported: the front end only knows names.
+// Finds the handler of an opcode. Null means: this machine cannot run it, and Load refuses the
+// module. The single truth about what is supported: the front end only knows names.
 #pragma once
 
 #include "sim/exec/insn.h"
@@ -10,15 +10,43 @@ namespace atp::sim::exec {
 
 // What the handler has to know beyond the opcode.
 struct Form {
-  bool wide_address = true;   // the address register has 8-byte lanes
-  bool stack_param = false;   // .param of a device function: in the frame
+  bool wide_address = true;  // the address register has 8-byte lanes
+  bool stack_param = false;  // .param of a device function: in the frame
   bool register_branch = false;
 };
 
 enum class Control : uint8_t {
-  kGuard, kBranch, kBranchIf, kBranchTable, kExit, kReturn, kCall, kCallBuiltin, kCallIndirect, kBarrier, kMissing,
-  kTrap, kYield, kCopy32, kCopy64, kCopyPred, kNotPred, kNarrow, kWidenSigned, kWidenUnsigned, kClock32, kClock64, kClockHi,
-  kGlobalTimer, kGlobalTimerLo, kGlobalTimerHi, kActiveMask, kPack, kUnpack, kNop, kSetLocalAddress,
+  kGuard,
+  kBranch,
+  kBranchIf,
+  kBranchTable,
+  kExit,
+  kReturn,
+  kCall,
+  kCallBuiltin,
+  kCallIndirect,
+  kBarrier,
+  kMissing,
+  kTrap,
+  kYield,
+  kCopy32,
+  kCopy64,
+  kCopyPred,
+  kNotPred,
+  kNarrow,
+  kWidenSigned,
+  kWidenUnsigned,
+  kClock32,
+  kClock64,
+  kClockHi,
+  kGlobalTimer,
+  kGlobalTimerLo,
+  kGlobalTimerHi,
+  kActiveMask,
+  kPack,
+  kUnpack,
+  kNop,
+  kSetLocalAddress,
 };
 
 struct Variant {

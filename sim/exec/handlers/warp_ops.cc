@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations across the lanes of a warp: shfl, vote, match, redux, activemask, elect, bar.warp.sync.
-// Layout: r[0] = result, r[1] = predicate result or sink, r[2..] = operands, r[5] = member mask.
+// Operations across the lanes of a warp: shfl, vote, match, redux, activemask, elect,
+// bar.warp.sync. Layout: r[0] = result, r[1] = predicate result or sink, r[2..] = operands, r[5] =
+// member mask.
 #include "sim/exec/handlers/lanes.h"
 #include "sim/exec/handlers/pick.h"
 
@@ -32,15 +33,24 @@ const Insn* Shfl(Warp& w, const Insn* i) {
   ATP_LANES(l) source[l] = Get<uint32_t>(a, l);
   uint32_t valid = 0;
   for (int l = 0; l < kLanes; ++l) {
-    int operand = static_cast<int>(Get<uint32_t>(b, l) & 31), control = static_cast<int>(Get<uint32_t>(c, l));
+    int operand = static_cast<int>(Get<uint32_t>(b, l) & 31),
+        control = static_cast<int>(Get<uint32_t>(c, l));
     int clamp = control & 31, segment = control >> 8 & 31;
     int max_lane = (l & segment) | (clamp & ~segment), min_lane = l & segment, j = 0;
     bool in_range = false;
     switch (kMode) {
-      case Shuffle::kUp: j = l - operand, in_range = j >= max_lane; break;
-      case Shuffle::kDown: j = l + operand, in_range = j <= max_lane; break;
-      case Shuffle::kBfly: j = l ^ operand, in_range = j <= max_lane; break;
-      case Shuffle::kIdx: j = min_lane | (operand & ~segment), in_range = j <= max_lane; break;
+      case Shuffle::kUp:
+        j = l - operand, in_range = j >= max_lane;
+        break;
+      case Shuffle::kDown:
+        j = l + operand, in_range = j <= max_lane;
+        break;
+      case Shuffle::kBfly:
+        j = l ^ operand, in_range = j <= max_lane;
+        break;
+      case Shuffle::kIdx:
+        j = min_lane | (operand & ~segment), in_range = j <= max_lane;
+        break;
     }
     if (!in_range) j = l;
     result[l] = source[j & 31];
@@ -59,7 +69,9 @@ const Insn* VoteOp(Warp& w, const Insn* i) {
   if (kSync && !MembersHere(w, i, &members)) return ParkForSync(w, i);
   uint32_t here = w.mask & members, yes = Pred(w, i->r[2]) & here;
   if (kMode == Vote::kBallot) return Each<uint32_t>(w, i, [=](int) { return yes; });
-  bool answer = kMode == Vote::kAll ? yes == here : kMode == Vote::kAny ? yes != 0 : yes == 0 || yes == here;
+  bool answer = kMode == Vote::kAll   ? yes == here
+                : kMode == Vote::kAny ? yes != 0
+                                      : yes == 0 || yes == here;
   SetPred(w, i->r[0], answer ? kFullMask : 0, w.mask);
   return i + 1;
 }
@@ -83,12 +95,42 @@ const Insn* Match(Warp& w, const Insn* i) {
   return Each<uint32_t>(w, i, [=](int l) { return value[l]; });
 }
 
-struct AddOp { template <class T> static T Do(T a, T b) { return static_cast<T>(uint32_t(a) + uint32_t(b)); } };
-struct MinOp { template <class T> static T Do(T a, T b) { return a < b ? a : b; } };
-struct MaxOp { template <class T> static T Do(T a, T b) { return a > b ? a : b; } };
-struct AndOp { template <class T> static T Do(T a, T b) { return a & b; } };
-struct OrOp { template <class T> static T Do(T a, T b) { return a | b; } };
-struct XorOp { template <class T> static T Do(T a, T b) { return a ^ b; } };
+struct AddOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return static_cast<T>(uint32_t(a) + uint32_t(b));
+  }
+};
+struct MinOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+struct MaxOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+struct AndOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return a & b;
+  }
+};
+struct OrOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return a | b;
+  }
+};
+struct XorOp {
+  template <class T>
+  static T Do(T a, T b) {
+    return a ^ b;
+  }
+};
 
 template <class T, class F>
 const Insn* Redux(Warp& w, const Insn* i) {
@@ -105,7 +147,8 @@ const Insn* Redux(Warp& w, const Insn* i) {
 const Insn* Elect(Warp& w, const Insn* i) {
   uint32_t members;
   if (!MembersHere(w, i, &members)) return ParkForSync(w, i);
-  uint32_t here = w.mask & members, leader = static_cast<uint32_t>(__builtin_ctz(here != 0 ? here : w.mask));
+  uint32_t here = w.mask & members,
+           leader = static_cast<uint32_t>(__builtin_ctz(here != 0 ? here : w.mask));
   SetPred(w, i->r[1], 1u << leader, w.mask);
   return Each<uint32_t>(w, i, [=](int) { return leader; });
 }
@@ -149,17 +192,25 @@ Handler PickWarp(const ptx::Op& op) {
     case Base::kShfl:
       if (op.type() != Type::kB32) return nullptr;
       return op.Has(Mod::kSync) ? PickShuffle<true>(op) : PickShuffle<false>(op);
-    case Base::kVote: return op.Has(Mod::kSync) ? PickVote<true>(op) : PickVote<false>(op);
+    case Base::kVote:
+      return op.Has(Mod::kSync) ? PickVote<true>(op) : PickVote<false>(op);
     case Base::kMatch:
-      if (op.type() == Type::kB32) return op.Has(Mod::kAll) ? Match<uint32_t, true> : Match<uint32_t, false>;
-      if (op.type() == Type::kB64) return op.Has(Mod::kAll) ? Match<uint64_t, true> : Match<uint64_t, false>;
+      if (op.type() == Type::kB32)
+        return op.Has(Mod::kAll) ? Match<uint32_t, true> : Match<uint32_t, false>;
+      if (op.type() == Type::kB64)
+        return op.Has(Mod::kAll) ? Match<uint64_t, true> : Match<uint64_t, false>;
       return nullptr;
-    case Base::kRedux: return PickRedux(op);
-    case Base::kElect: return Elect;
-    case Base::kActivemask: return PickControl(Control::kActiveMask);
-    case Base::kBar: case Base::kBarrier:
+    case Base::kRedux:
+      return PickRedux(op);
+    case Base::kElect:
+      return Elect;
+    case Base::kActivemask:
+      return PickControl(Control::kActiveMask);
+    case Base::kBar:
+    case Base::kBarrier:
       return op.Has(Mod::kWarp) ? WarpBarrier : nullptr;
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls a known number of runtime functions, so that a test can compare how often each hook was entered. Knows nothing of the hooks.
-#include <cstdio>
+// Calls a known number of runtime functions, so that a test can compare how often each hook was
+// entered. Knows nothing of the hooks.
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                       \
-  do {                                                                    \
-    const cudaError_t error = (call);                                     \
-    if (error != cudaSuccess) {                                           \
+#include <cstdio>
+
+#define CHECK(call)                                                           \
+  do {                                                                        \
+    const cudaError_t error = (call);                                         \
+    if (error != cudaSuccess) {                                               \
       std::printf("FAIL line %d: %s\n", __LINE__, cudaGetErrorString(error)); \
-      return 1;                                                           \
-    }                                                                     \
+      return 1;                                                               \
+    }                                                                         \
   } while (0)
 
 __global__ void Add(float* to, const float* from, float value, int n) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small kernels in the manner of real programs, compiled to PTX and run by kernels_test.cc against CPU references.
-#include <cassert>
+// Small kernels in the manner of real programs, compiled to PTX and run by kernels_test.cc against
+// CPU references.
 #include <cooperative_groups.h>
+
+#include <cassert>
 #include <cstdint>
 #include <cstdio>
 
@@ -48,7 +50,8 @@ extern "C" __global__ void Softmax(const float* x, float* out, int columns) {
   const float* row = x + blockIdx.x * columns;
   float largest = -INFINITY;
   for (int i = threadIdx.x; i < columns; i += blockDim.x) largest = fmaxf(largest, row[i]);
-  for (int d = 16; d > 0; d /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, d));
+  for (int d = 16; d > 0; d /= 2)
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, d));
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = largest;
   __syncthreads();
   largest = scratch[0];
@@ -61,19 +64,23 @@ extern "C" __global__ void Softmax(const float* x, float* out, int columns) {
   __syncthreads();
   sum = 0;
   for (int w = 0; w < blockDim.x / 32; ++w) sum += scratch[w];
-  for (int i = threadIdx.x; i < columns; i += blockDim.x) out[blockIdx.x * columns + i] = expf(row[i] - largest) / sum;
+  for (int i = threadIdx.x; i < columns; i += blockDim.x)
+    out[blockIdx.x * columns + i] = expf(row[i] - largest) / sum;
 }
 
 extern "C" __global__ void Histogram(const uint8_t* data, unsigned* bins, int n) {
   __shared__ unsigned local[256];
   for (int i = threadIdx.x; i < 256; i += blockDim.x) local[i] = 0;
   __syncthreads();
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) atomicAdd(&local[data[i]], 1u);
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+    atomicAdd(&local[data[i]], 1u);
   __syncthreads();
   for (int i = threadIdx.x; i < 256; i += blockDim.x) atomicAdd(&bins[i], local[i]);
 }
 
-__device__ __noinline__ int Fibonacci(int n) { return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2); }
+__device__ __noinline__ int Fibonacci(int n) {
+  return n < 2 ? n : Fibonacci(n - 1) + Fibonacci(n - 2);
+}
 extern "C" __global__ void Recursion(int* out) { out[threadIdx.x] = Fibonacci(threadIdx.x % 12); }
 
 __device__ __noinline__ int AddOne(int x) { return x + 1; }
@@ -81,14 +88,17 @@ __device__ __noinline__ int Twice(int x) { return 2 * x; }
 __device__ __noinline__ int Square(int x) { return x * x; }
 typedef int (*Function)(int);
 __device__ Function functions[3] = {AddOne, Twice, Square};
-extern "C" __global__ void IndirectCalls(int* out) { out[threadIdx.x] = functions[threadIdx.x % 3](threadIdx.x); }
+extern "C" __global__ void IndirectCalls(int* out) {
+  out[threadIdx.x] = functions[threadIdx.x % 3](threadIdx.x);
+}
 
 extern "C" __global__ void LocalArrays(const int* in, int* out, int n) {
   int values[32];
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;
   for (int k = 0; k < 32; ++k) values[k] = in[(i * 7 + k * 13) % n];
-  for (int k = 1; k < 32; ++k) {  // insertion sort: dynamic indexing keeps the array in local memory
+  for (int k = 1; k < 32;
+       ++k) {  // insertion sort: dynamic indexing keeps the array in local memory
     int v = values[k], j = k;
     while (j > 0 && values[j - 1] > v) values[j] = values[j - 1], --j;
     values[j] = v;
@@ -125,9 +135,12 @@ extern "C" __global__ void Integers(const int* a, const int* b, long long* out, 
   long long x = a[i], y = b[i] ? b[i] : 1;
   unsigned long long u = (unsigned long long)x * 0x9e3779b97f4a7c15ull;
   long long* o = out + 10 * (long long)i;
-  o[0] = x / y, o[1] = x % y, o[2] = (long long)(u / (unsigned long long)(y | 1)), o[3] = __mulhi(a[i], b[i]);
-  o[4] = __popc(a[i]) + __clz(b[i]) * 100 + __ffs(a[i]) * 10000, o[5] = __brev(a[i]), o[6] = __byte_perm(a[i], b[i], 0x6240);
-  o[7] = __funnelshift_l(a[i], b[i], i), o[8] = __dp4a(a[i], b[i], 7), o[9] = (long long)__umul64hi(u, u ^ x);
+  o[0] = x / y, o[1] = x % y, o[2] = (long long)(u / (unsigned long long)(y | 1)),
+  o[3] = __mulhi(a[i], b[i]);
+  o[4] = __popc(a[i]) + __clz(b[i]) * 100 + __ffs(a[i]) * 10000, o[5] = __brev(a[i]),
+  o[6] = __byte_perm(a[i], b[i], 0x6240);
+  o[7] = __funnelshift_l(a[i], b[i], i), o[8] = __dp4a(a[i], b[i], 7),
+  o[9] = (long long)__umul64hi(u, u ^ x);
 }
 
 // Lanes take different paths with loops of different length, then meet again.
@@ -139,11 +152,20 @@ extern "C" __global__ void Divergence(const int* in, int* out) {
   }
   unsigned here = __ballot_sync(0xffffffffu, steps % 2);
   switch (i % 5) {
-    case 0: steps += 1; break;
-    case 1: steps *= 2; break;
-    case 2: steps -= 3; break;
-    case 3: steps ^= 5; break;
-    default: break;
+    case 0:
+      steps += 1;
+      break;
+    case 1:
+      steps *= 2;
+      break;
+    case 2:
+      steps -= 3;
+      break;
+    case 3:
+      steps ^= 5;
+      break;
+    default:
+      break;
   }
   out[i] = steps + __shfl_sync(0xffffffffu, steps, (i + 1) % 32) + __popc(here);
 }
@@ -151,20 +173,25 @@ extern "C" __global__ void Divergence(const int* in, int* out) {
 extern "C" __global__ void WarpOperations(const int* in, int* out) {
   int i = threadIdx.x, v = in[i];
   int sum = __reduce_add_sync(0xffffffffu, v), low = __reduce_min_sync(0xffffffffu, v);
-  int up = __shfl_up_sync(0xffffffffu, v, 3, 16), any = __any_sync(0xffffffffu, v > 90), all = __all_sync(0xffffffffu, v >= 0);
+  int up = __shfl_up_sync(0xffffffffu, v, 3, 16), any = __any_sync(0xffffffffu, v > 90),
+      all = __all_sync(0xffffffffu, v >= 0);
   unsigned same = __match_any_sync(0xffffffffu, v % 4);
   int pred;
   unsigned every = __match_all_sync(0xffffffffu, 5, &pred);
-  out[i] = sum + 3 * low + 5 * up + 7 * any + 11 * all + 13 * (int)__popc(same) + 17 * pred + (int)(every & 1);
+  out[i] = sum + 3 * low + 5 * up + 7 * any + 11 * all + 13 * (int)__popc(same) + 17 * pred +
+           (int)(every & 1);
 }
 
 extern "C" __global__ void Barriers(int* out) {
-  int odd = __syncthreads_count(threadIdx.x % 3 == 0), all = __syncthreads_and(threadIdx.x < 1000), any = __syncthreads_or(0);
+  int odd = __syncthreads_count(threadIdx.x % 3 == 0), all = __syncthreads_and(threadIdx.x < 1000),
+      any = __syncthreads_or(0);
   out[threadIdx.x] = odd * 100 + all * 10 + any;
 }
 
 extern "C" __global__ void PrintAndAssert(int limit) {
-  if (threadIdx.x < 2) printf("block %d thread %d: %s %.2f %lld %c\n", blockIdx.x, threadIdx.x, "text", 1.5 * threadIdx.x, 1ll << 40, 'x');
+  if (threadIdx.x < 2)
+    printf("block %d thread %d: %s %.2f %lld %c\n", blockIdx.x, threadIdx.x, "text",
+           1.5 * threadIdx.x, 1ll << 40, 'x');
   assert((int)threadIdx.x < limit);
 }
 

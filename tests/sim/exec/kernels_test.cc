@@ -72,11 +72,18 @@ TEST_P(Kernels, ElementaryFunctionsAreCloseToTheHosts) {
   MustRun("Elementwise", Grid(8, 128), Params(memory_.Put(x), out, kN));
   for (int i = 0; i < kN; ++i) {
     double v = x[i];
-    double expected[8] = {std::exp(v), std::log(std::fabs(v) + 0.1f), std::tanh(v), 1 / std::sqrt(std::fabs(v) + 0.5),
-                          std::sqrt(std::fabs(v)), v / (1 + std::fabs(v)), std::sin(v) + std::cos(v),
+    double expected[8] = {std::exp(v),
+                          std::log(std::fabs(v) + 0.1f),
+                          std::tanh(v),
+                          1 / std::sqrt(std::fabs(v) + 0.5),
+                          std::sqrt(std::fabs(v)),
+                          v / (1 + std::fabs(v)),
+                          std::sin(v) + std::cos(v),
                           std::pow(std::fabs(v) + 0.01, 1.7)};
     for (int k = 0; k < 8; ++k) {
-      ASSERT_NEAR(memory_.As<float>(out)[8 * i + k], expected[k], 1e-6 + 2e-6 * std::fabs(expected[k])) << "function " << k << " of " << v;
+      ASSERT_NEAR(memory_.As<float>(out)[8 * i + k], expected[k],
+                  1e-6 + 2e-6 * std::fabs(expected[k]))
+          << "function " << k << " of " << v;
     }
   }
 }
@@ -91,7 +98,8 @@ TEST_P(Kernels, SoftmaxRowsAddUpToOne) {
     for (int c = 0; c < kColumns; ++c) largest = std::max<double>(largest, x[r * kColumns + c]);
     for (int c = 0; c < kColumns; ++c) sum += std::exp(x[r * kColumns + c] - largest);
     for (int c = 0; c < kColumns; ++c) {
-      ASSERT_NEAR(memory_.As<float>(out)[r * kColumns + c], std::exp(x[r * kColumns + c] - largest) / sum, 1e-7);
+      ASSERT_NEAR(memory_.As<float>(out)[r * kColumns + c],
+                  std::exp(x[r * kColumns + c] - largest) / sum, 1e-7);
     }
   }
 }
@@ -117,7 +125,8 @@ TEST_P(Kernels, RecursionOfDifferentDepthPerLane) {
 TEST_P(Kernels, IndirectCallsGoWhereEachLanePoints) {
   uint64_t out = memory_.Put(std::vector<int>(32));
   MustRun("IndirectCalls", Grid(1, 32), Params(out));
-  for (int i = 0; i < 32; ++i) EXPECT_EQ(memory_.As<int>(out)[i], i % 3 == 0 ? i + 1 : i % 3 == 1 ? 2 * i : i * i);
+  for (int i = 0; i < 32; ++i)
+    EXPECT_EQ(memory_.As<int>(out)[i], i % 3 == 0 ? i + 1 : i % 3 == 1 ? 2 * i : i * i);
 }
 
 TEST_P(Kernels, LocalArraysAreEachLanesOwn) {
@@ -137,7 +146,8 @@ TEST_P(Kernels, LocalArraysAreEachLanesOwn) {
 
 TEST_P(Kernels, GlobalsConstantsAndDynamicSharedMemory) {
   uint64_t out = memory_.Put(std::vector<float>(64));
-  for (int k = 0; k < 8; ++k) memory_.As<float>(globals_.at("factors"))[k] = 0.5f * static_cast<float>(k);
+  for (int k = 0; k < 8; ++k)
+    memory_.As<float>(globals_.at("factors"))[k] = 0.5f * static_cast<float>(k);
   MustRun("Globals", Grid(1, 64, 64 * 4), Params(out));
   for (int i = 0; i < 64; ++i) {
     int j = 63 - i;
@@ -157,7 +167,8 @@ struct alignas(16) Packed {
 TEST_P(Kernels, StructuresByValueAndVectorAccess) {
   Packed p{{1, 2, 3, 4}, {5, 6}, 7, 8, 2.5};
   std::vector<float> in = RandomFloats(64 * 4, -1, 1);
-  uint64_t out = memory_.Put(std::vector<float>(64 * 4)), extra = memory_.Put(std::vector<double>(64));
+  uint64_t out = memory_.Put(std::vector<float>(64 * 4)),
+           extra = memory_.Put(std::vector<double>(64));
   MustRun("Structs", Grid(1, 64), Params(p, memory_.Put(in), out, extra));
   const float* v = memory_.As<float>(out);
   for (int i = 0; i < 64; ++i) {
@@ -193,13 +204,17 @@ TEST_P(Kernels, IntegerOperationsAreExact) {
     ASSERT_EQ(o[5], static_cast<long long>(reversed));
     unsigned long long both = static_cast<unsigned long long>(ub) << 32 | ua;
     unsigned permuted = 0;
-    for (int k = 0, s[] = {0, 4, 2, 6}; k < 4; ++k) permuted |= static_cast<unsigned>(both >> (8 * s[k]) & 0xff) << (8 * k);
+    for (int k = 0, s[] = {0, 4, 2, 6}; k < 4; ++k)
+      permuted |= static_cast<unsigned>(both >> (8 * s[k]) & 0xff) << (8 * k);
     ASSERT_EQ(o[6], static_cast<long long>(permuted));
     ASSERT_EQ(o[7], static_cast<long long>(static_cast<unsigned>(both << (i & 31) >> 32)));
     int dot = 7;
-    for (int k = 0; k < 4; ++k) dot += static_cast<int8_t>(ua >> (8 * k)) * static_cast<int8_t>(ub >> (8 * k));
+    for (int k = 0; k < 4; ++k)
+      dot += static_cast<int8_t>(ua >> (8 * k)) * static_cast<int8_t>(ub >> (8 * k));
     ASSERT_EQ(o[8], dot);
-    ASSERT_EQ(o[9], static_cast<long long>(static_cast<unsigned __int128>(u) * (u ^ static_cast<unsigned long long>(x)) >> 64));
+    ASSERT_EQ(o[9], static_cast<long long>(static_cast<unsigned __int128>(u) *
+                                               (u ^ static_cast<unsigned long long>(x)) >>
+                                           64));
   }
 }
 
@@ -221,7 +236,8 @@ TEST_P(Kernels, LanesThatPartMeetAgain) {
     if (i % 5 == 3) steps[i] ^= 5;
   }
   for (int i = 0; i < 32; ++i) {
-    EXPECT_EQ(memory_.As<int>(out)[i], steps[i] + steps[(i + 1) % 32] + __builtin_popcount(here)) << i;
+    EXPECT_EQ(memory_.As<int>(out)[i], steps[i] + steps[(i + 1) % 32] + __builtin_popcount(here))
+        << i;
   }
 }
 
@@ -234,7 +250,9 @@ TEST_P(Kernels, WarpOperationsSeeAllLanes) {
   for (int v : in) sum += v, low = std::min(low, v), any |= v > 90, all &= v >= 0, ++same[v % 4];
   for (int i = 0; i < 32; ++i) {
     int up = i % 16 >= 3 ? in[i - 3] : in[i];
-    EXPECT_EQ(memory_.As<int>(out)[i], sum + 3 * low + 5 * up + 7 * any + 11 * all + 13 * same[in[i] % 4] + 17 + 1) << i;
+    EXPECT_EQ(memory_.As<int>(out)[i],
+              sum + 3 * low + 5 * up + 7 * any + 11 * all + 13 * same[in[i] % 4] + 17 + 1)
+        << i;
   }
 }
 
@@ -247,12 +265,16 @@ TEST_P(Kernels, BarriersReduce) {
 TEST_P(Kernels, PrintsAndAsserts) {
   LaunchConfig config = Grid(2, 32);
   MustRun("PrintAndAssert", config, Params(1000));
-  EXPECT_EQ(log_,
-            "block 0 thread 0: text 0.00 1099511627776 x\nblock 0 thread 1: text 1.50 1099511627776 x\n"
-            "block 1 thread 0: text 0.00 1099511627776 x\nblock 1 thread 1: text 1.50 1099511627776 x\n");
+  EXPECT_EQ(
+      log_,
+      "block 0 thread 0: text 0.00 1099511627776 x\nblock 0 thread 1: text 1.50 1099511627776 x\n"
+      "block 1 thread 0: text 0.00 1099511627776 x\nblock 1 thread 1: text 1.50 1099511627776 x\n");
   ExecResult result = Run("PrintAndAssert", config, Params(10));
   EXPECT_EQ(result.status, ExecStatus::kAssert);
-  EXPECT_NE(log_.find("block: [0,0,0], thread: [10,0,0] Assertion `(int)threadIdx.x < limit` failed."), std::string::npos) << log_;
+  EXPECT_NE(
+      log_.find("block: [0,0,0], thread: [10,0,0] Assertion `(int)threadIdx.x < limit` failed."),
+      std::string::npos)
+      << log_;
 }
 
 TEST_P(Kernels, LanesThatWaitForALockLetItsOwnerRun) {
@@ -294,7 +316,8 @@ TEST_P(Kernels, AccessOutsideAnyAllocationIsIllegal) {
   EXPECT_NE(result.message.find("st.global."), std::string::npos) << result.message;
   EXPECT_NE(result.message.find("line "), std::string::npos) << result.message;
   EXPECT_EQ(Run("Wild", Grid(1, 32), Params(uint64_t{0}, 0ll)).status, ExecStatus::kIllegalAddress);
-  EXPECT_EQ(Run("Wild", Grid(1, 32), Params(p, 40ll)).status, ExecStatus::kIllegalAddress) << "runs over the end";
+  EXPECT_EQ(Run("Wild", Grid(1, 32), Params(p, 40ll)).status, ExecStatus::kIllegalAddress)
+      << "runs over the end";
   EXPECT_EQ(Run("Wild", Grid(1, 32), Params(p, 32ll)).status, ExecStatus::kOk);
 }
 

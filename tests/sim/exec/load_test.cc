@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading: what a module tells about itself, what is refused and how, and text that is broken in every way.
+// Loading: what a module tells about itself, what is refused and how, and text that is broken in
+// every way.
 #include <random>
 #include <sstream>
 
@@ -17,8 +18,10 @@ std::string ErrorOf(const std::string& text) {
 }
 
 TEST(Load, ParametersHaveTheOffsetsOfTheAbi) {
-  std::unique_ptr<Module> module = MustLoad(std::string(kHeader) +
-      ".visible .entry k(.param .u8 a, .param .u16 b, .param .u32 c, .param .u64 d, .param .u64 .ptr .global .align 1 e, "
+  std::unique_ptr<Module> module = MustLoad(
+      std::string(kHeader) +
+      ".visible .entry k(.param .u8 a, .param .u16 b, .param .u32 c, .param .u64 d, .param .u64 "
+      ".ptr .global .align 1 e, "
       ".param .align 8 .b8 f[32], .param .u8 g) .maxntid 256, 1, 1 .minnctapersm 2 { ret; }\n");
   ASSERT_NE(module, nullptr);
   const KernelInfo& info = module->kernels()[0];
@@ -35,11 +38,15 @@ TEST(Load, ParametersHaveTheOffsetsOfTheAbi) {
 }
 
 TEST(Load, GlobalsAndSharedMemoryAreDescribed) {
-  std::unique_ptr<Module> module = MustLoad(std::string(kHeader) +
-      ".visible .global .attribute(.managed) .align 4 .u32 counter = 7;\n.const .align 8 .f64 pi[2] = {0d400921fb54442d18, 1.5};\n"
-      ".shared .align 16 .b8 tile[100];\n.extern .shared .align 16 .b8 dynamic[];\n.global .u64 where = counter+4;\n"
-      ".visible .entry k(.param .u64 p) .reqntid 32, 2 { .reg .b32 %r; .reg .b64 %d; .shared .f32 own[8]; mov.u32 %r, tile; mov.u32 %r, dynamic; "
-      "mov.u32 %r, own; ret; }\n");
+  std::unique_ptr<Module> module =
+      MustLoad(std::string(kHeader) +
+               ".visible .global .attribute(.managed) .align 4 .u32 counter = 7;\n.const .align 8 "
+               ".f64 pi[2] = {0d400921fb54442d18, 1.5};\n"
+               ".shared .align 16 .b8 tile[100];\n.extern .shared .align 16 .b8 "
+               "dynamic[];\n.global .u64 where = counter+4;\n"
+               ".visible .entry k(.param .u64 p) .reqntid 32, 2 { .reg .b32 %r; .reg .b64 %d; "
+               ".shared .f32 own[8]; mov.u32 %r, tile; mov.u32 %r, dynamic; "
+               "mov.u32 %r, own; ret; }\n");
   ASSERT_NE(module, nullptr);
   ASSERT_EQ(module->globals().size(), 3u);
   EXPECT_TRUE(module->globals()[0].is_managed);
@@ -59,8 +66,11 @@ TEST(Load, GlobalsAndSharedMemoryAreDescribed) {
 }
 
 TEST(Load, UnknownOpcodesAreRefusedWithOpcodeKernelAndLine) {
-  for (const char* opcode : {"tex.2d.v4.f32.f32", "frobnicate.u32", "add.q32", "cp.async.bulk.shared::cluster.global", "ld.global.v3.f32", "wgmma.fence"}) {
-    std::string error = ErrorOf(std::string(kHeader) + ".visible .entry broken()\n{\n" + opcode + " %r1, %r2;\nret;\n}\n");
+  for (const char* opcode :
+       {"tex.2d.v4.f32.f32", "frobnicate.u32", "add.q32", "cp.async.bulk.shared::cluster.global",
+        "ld.global.v3.f32", "wgmma.fence"}) {
+    std::string error = ErrorOf(std::string(kHeader) + ".visible .entry broken()\n{\n" + opcode +
+                                " %r1, %r2;\nret;\n}\n");
     EXPECT_NE(error.find(opcode), std::string::npos) << error;
     EXPECT_NE(error.find("kernel broken"), std::string::npos) << error;
     EXPECT_NE(error.find("line 6"), std::string::npos) << error;
@@ -73,18 +83,24 @@ TEST(Load, TextThatIsNotPtxIsRefused) {
   EXPECT_NE(ErrorOf(std::string(kHeader) + ".entry k( { ret; }"), "");
   EXPECT_NE(ErrorOf(std::string(kHeader) + ".entry k() { add.u32 "), "");
   EXPECT_NE(ErrorOf(std::string(kHeader) + ".global .b8 x[99999999999999999999];"), "");
-  std::string error = ErrorOf(std::string(kHeader) + ".extern .func mystery();\n.entry k() { call mystery; ret; }");
+  std::string error =
+      ErrorOf(std::string(kHeader) + ".extern .func mystery();\n.entry k() { call mystery; ret; }");
   EXPECT_NE(error.find("mystery"), std::string::npos) << error;
 }
 
 TEST(Load, WrongOperandsAreReportedByExecute) {
   TestMemory memory;
-  for (const char* body : {"add.u32 %r0, %r1;", "add.u32 %r0, %r1, %p0;", "bra nowhere;", "ld.global.u32 %r0, %r1;", "setp.lt.u32 %r0, %r1, %r1;",
-                           "mov.u32 %r0, missing;", "st.global.v2.u32 [%d0], %r0;", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0};",
-                           "ld.param.u64 %d0, [nope+8];", "@%r0 ret;", "mov.b64 {%r0, %r1, %r1}, %d0;"}) {
+  for (const char* body :
+       {"add.u32 %r0, %r1;", "add.u32 %r0, %r1, %p0;", "bra nowhere;", "ld.global.u32 %r0, %r1;",
+        "setp.lt.u32 %r0, %r1, %r1;", "mov.u32 %r0, missing;", "st.global.v2.u32 [%d0], %r0;",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%r0}, {%r0}, {%r0}, {%r0};",
+        "ld.param.u64 %d0, [nope+8];", "@%r0 ret;", "mov.b64 {%r0, %r1, %r1}, %d0;"}) {
     std::string error;
     std::unique_ptr<Module> module = Module::Load(
-        std::string(kHeader) + ".entry k(.param .u32 nope) { .reg .b32 %r<2>; .reg .b64 %d<2>; .reg .pred %p<2>;\n" + body + "\nret; }", &error);
+        std::string(kHeader) +
+            ".entry k(.param .u32 nope) { .reg .b32 %r<2>; .reg .b64 %d<2>; .reg .pred %p<2>;\n" +
+            body + "\nret; }",
+        &error);
     if (module == nullptr) continue;
     ExecResult result = module->Execute("k", Grid(1, 32), std::vector<uint8_t>(4), memory, nullptr);
     EXPECT_EQ(result.status, ExecStatus::kUnsupported) << body;
@@ -94,8 +110,10 @@ TEST(Load, WrongOperandsAreReportedByExecute) {
 
 TEST(Load, LineTablesAndPragmasAreSkipped) {
   TestMemory memory;
-  std::unique_ptr<Module> module = MustLoad(std::string(kHeader) +
-      ".file 1 \"a b.cu\"\n.visible .entry k()\n{\n.loc 1 5 3\n.pragma \"nounroll\";\n.pragma \"used_bytes_mask 15\";\n"
+  std::unique_ptr<Module> module = MustLoad(
+      std::string(kHeader) +
+      ".file 1 \"a b.cu\"\n.visible .entry k()\n{\n.loc 1 5 3\n.pragma \"nounroll\";\n.pragma "
+      "\"used_bytes_mask 15\";\n"
       ".loc 1 7 1, function_name $L__info, inlined_at 1 4 2\nret;\n}\n"
       ".section .debug_str\n{\n$L__info:\n.b8 97,98\n}\n.section .debug_abbrev { .b8 1 }\n");
   ASSERT_NE(module, nullptr);
@@ -113,10 +131,18 @@ TEST(Load, TextWithPartsMissingOrChangedNeverCrashes) {
     for (int k = 0; k < changes && !broken.empty(); ++k) {
       size_t at = random() % broken.size();
       switch (random() % 4) {
-        case 0: broken[at] = static_cast<char>(random()); break;
-        case 1: broken.erase(at, random() % 30); break;
-        case 2: broken.insert(at, std::string(1, ";,{}[]()@!%.0x9"[random() % 15])); break;
-        default: broken.insert(at, broken.substr(random() % broken.size(), random() % 40)); break;
+        case 0:
+          broken[at] = static_cast<char>(random());
+          break;
+        case 1:
+          broken.erase(at, random() % 30);
+          break;
+        case 2:
+          broken.insert(at, std::string(1, ";,{}[]()@!%.0x9"[random() % 15]));
+          break;
+        default:
+          broken.insert(at, broken.substr(random() % broken.size(), random() % 40));
+          break;
       }
     }
     std::string error;
@@ -148,7 +174,9 @@ TEST(Load, EveryOpcodeOfTheSurveyIsKnown) {
   while (std::getline(list, opcode)) {
     if (opcode.empty() || opcode[0] == '#') continue;
     std::string error;
-    EXPECT_NE(Module::Load(std::string(kHeader) + ".entry k() { " + opcode + "; }", &error), nullptr) << error;
+    EXPECT_NE(Module::Load(std::string(kHeader) + ".entry k() { " + opcode + "; }", &error),
+              nullptr)
+        << error;
     ++count;
   }
   EXPECT_GT(count, 450);

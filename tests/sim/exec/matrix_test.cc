@@ -11,7 +11,9 @@ namespace {
 // Reference conversions through double, written independently of the handlers.
 double HalfValue(uint16_t h) {
   int exponent = h >> 10 & 31, mantissa = h & 1023;
-  double v = exponent == 0 ? std::ldexp(mantissa, -24) : exponent == 31 ? (mantissa ? NAN : INFINITY) : std::ldexp(1024 + mantissa, exponent - 25);
+  double v = exponent == 0    ? std::ldexp(mantissa, -24)
+             : exponent == 31 ? (mantissa ? NAN : INFINITY)
+                              : std::ldexp(1024 + mantissa, exponent - 25);
   return h & 0x8000 ? -v : v;
 }
 double Bf16Value(uint16_t h) {
@@ -20,7 +22,8 @@ double Bf16Value(uint16_t h) {
   std::memcpy(&f, &bits, 4);
   return f;
 }
-// Rounds to a format with `precision` bits, the smallest exponent `lowest` (of the last subnormal bit) and the largest value `largest`.
+// Rounds to a format with `precision` bits, the smallest exponent `lowest` (of the last subnormal
+// bit) and the largest value `largest`.
 double RoundTo(double v, int precision, int lowest, double largest) {
   if (v == 0 || !std::isfinite(v)) return v;
   int exponent;
@@ -48,7 +51,9 @@ class Matrix : public EachVariant {
   static std::vector<uint16_t> SmallHalves(size_t n, unsigned seed) {
     std::mt19937 random(seed);
     std::vector<uint16_t> values(n);
-    for (uint16_t& v : values) v = static_cast<uint16_t>((random() & 0x8000) | (13 + random() % 4) << 10 | (random() & 0x3c0));
+    for (uint16_t& v : values)
+      v = static_cast<uint16_t>((random() & 0x8000) | (13 + random() % 4) << 10 |
+                                (random() & 0x3c0));
     return values;
   }
   static std::vector<int8_t> Bytes(size_t n, unsigned seed) {
@@ -149,27 +154,36 @@ TEST_P(Matrix, HalfArithmeticRoundsOnce) {
   for (auto* list : {&x, &y, &u, &v}) {
     for (uint16_t& h : *list) h = static_cast<uint16_t>(random());
   }
-  for (int i = 0; i < kN; i += 2) y[i] = static_cast<uint16_t>((x[i] & 0x7c00) ^ (y[i] & 0x87ff));  // near exponents
-  uint64_t out = memory_.Put(std::vector<uint16_t>(8 * kN)), bout = memory_.Put(std::vector<uint16_t>(4 * kN));
-  MustRun("HalfArithmetic", Grid(kN / 128, 128), Params(memory_.Put(x), memory_.Put(y), out, memory_.Put(u), memory_.Put(v), bout));
+  for (int i = 0; i < kN; i += 2)
+    y[i] = static_cast<uint16_t>((x[i] & 0x7c00) ^ (y[i] & 0x87ff));  // near exponents
+  uint64_t out = memory_.Put(std::vector<uint16_t>(8 * kN)),
+           bout = memory_.Put(std::vector<uint16_t>(4 * kN));
+  MustRun("HalfArithmetic", Grid(kN / 128, 128),
+          Params(memory_.Put(x), memory_.Put(y), out, memory_.Put(u), memory_.Put(v), bout));
   for (int i = 0; i < kN; ++i) {
     const uint16_t* o = memory_.As<uint16_t>(out) + 8 * i;
     double a = HalfValue(x[i]), b = HalfValue(y[i]);
-    // Sums of a product of halves and a half fit into 64 bits of the x87 type's mantissa, or differ so much that the rest is sticky.
-    long double fused = static_cast<long double>(a) * b + a, swapped = static_cast<long double>(b) * b + a;
+    // Sums of a product of halves and a half fit into 64 bits of the x87 type's mantissa, or differ
+    // so much that the rest is sticky.
+    long double fused = static_cast<long double>(a) * b + a,
+                swapped = static_cast<long double>(b) * b + a;
     double expected[] = {ToHalf(a + b), ToHalf(a * b), ToHalf(static_cast<double>(fused))};
-    for (int k = 0; k < 3; ++k) ASSERT_TRUE(SameValue(HalfValue(o[k]), expected[k])) << k << ": " << a << ", " << b << " gives " << HalfValue(o[k]) << " not " << expected[k];
+    for (int k = 0; k < 3; ++k)
+      ASSERT_TRUE(SameValue(HalfValue(o[k]), expected[k]))
+          << k << ": " << a << ", " << b << " gives " << HalfValue(o[k]) << " not " << expected[k];
     double larger = std::isnan(a) ? b : std::isnan(b) ? a : std::max(a, b);
     ASSERT_TRUE(SameValue(HalfValue(o[3]), larger));
     ASSERT_TRUE(SameValue(HalfValue(o[4]), -a));
     ASSERT_TRUE(SameValue(HalfValue(o[5]), expected[2]));
     ASSERT_TRUE(SameValue(HalfValue(o[6]), ToHalf(static_cast<double>(swapped))));
-    ASSERT_TRUE(SameValue(HalfValue(o[7]), ToHalf(static_cast<double>(static_cast<float>(a) * 1.001f))));
+    ASSERT_TRUE(
+        SameValue(HalfValue(o[7]), ToHalf(static_cast<double>(static_cast<float>(a) * 1.001f))));
     const uint16_t* w = memory_.As<uint16_t>(bout) + 4 * i;
     double p = Bf16Value(u[i]), q = Bf16Value(v[i]);
     ASSERT_TRUE(SameValue(Bf16Value(w[0]), ToBf16(p + q))) << p << " + " << q;
     ASSERT_TRUE(SameValue(Bf16Value(w[1]), ToBf16(p * q))) << p << " * " << q;
-    ASSERT_TRUE(SameValue(Bf16Value(w[3]), ToBf16(static_cast<double>(static_cast<float>(p) * 1.001f))));
+    ASSERT_TRUE(
+        SameValue(Bf16Value(w[3]), ToBf16(static_cast<double>(static_cast<float>(p) * 1.001f))));
   }
 }
 
@@ -178,7 +192,8 @@ TEST_P(Matrix, AsynchronousCopiesArrive) {
   for (int i = 0; i < 256; ++i) in[i] = static_cast<float>(i);
   uint64_t out = memory_.Put(std::vector<float>(256));
   MustRun("AsyncCopies", Grid(1, 64), Params(memory_.Put(in), out));
-  for (int i = 0; i < 256; ++i) EXPECT_EQ(memory_.As<float>(out)[i], static_cast<float>((63 - i / 4) * 4 + i % 4));
+  for (int i = 0; i < 256; ++i)
+    EXPECT_EQ(memory_.As<float>(out)[i], static_cast<float>((63 - i / 4) * 4 + i % 4));
 }
 
 TEST_P(Matrix, BarrierObjectsSeparatePhases) {

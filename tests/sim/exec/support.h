@@ -18,7 +18,8 @@
 
 namespace atp::sim {
 
-// Allocations at made-up addresses, each with a guard gap, so that a wild access never hits another one by luck.
+// Allocations at made-up addresses, each with a guard gap, so that a wild access never hits another
+// one by luck.
 class TestMemory : public MemoryMap {
  public:
   bool Find(uint64_t address, Region* region) const override {
@@ -37,7 +38,8 @@ class TestMemory : public MemoryMap {
     next_ += (bytes + 2 * kPageSize) / kPageSize * kPageSize + kPageSize;
     piece.region.begin = address;
     piece.region.end = address + bytes;
-    piece.region.host_delta = static_cast<int64_t>(reinterpret_cast<uintptr_t>(piece.storage.get()) - address);
+    piece.region.host_delta =
+        static_cast<int64_t>(reinterpret_cast<uintptr_t>(piece.storage.get()) - address);
     piece.region.writable = writable;
     regions_[address] = std::move(piece);
     return address;
@@ -49,7 +51,9 @@ class TestMemory : public MemoryMap {
     return reinterpret_cast<void*>(address + static_cast<uint64_t>(region.host_delta));
   }
   template <class T>
-  T* As(uint64_t address) const { return static_cast<T*>(Host(address)); }
+  T* As(uint64_t address) const {
+    return static_cast<T*>(Host(address));
+  }
 
   template <class T>
   uint64_t Put(const std::vector<T>& values) {
@@ -76,7 +80,9 @@ class TestMemory : public MemoryMap {
 class Params {
  public:
   template <class... T>
-  explicit Params(T... values) { (Add(values), ...); }
+  explicit Params(T... values) {
+    (Add(values), ...);
+  }
   template <class T>
   void Add(T value) {
     size_t at = (bytes.size() + alignof(T) - 1) / alignof(T) * alignof(T);
@@ -130,9 +136,13 @@ class EachVariant : public testing::TestWithParam<const exec::Variant*> {
   void SetUp() override { ASSERT_TRUE(exec::SelectVariant(GetParam()->name)); }
   void TearDown() override { exec::SelectVariant(exec::UsableVariants().back()->name); }
 };
-inline std::string VariantName(const testing::TestParamInfo<const exec::Variant*>& info) { return info.param->name; }
-#define ATP_FOR_EACH_VARIANT(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Variants, Suite, testing::ValuesIn(std::vector<const exec::Variant*>( \
-      exec::UsableVariants().begin(), exec::UsableVariants().end())), VariantName)
+inline std::string VariantName(const testing::TestParamInfo<const exec::Variant*>& info) {
+  return info.param->name;
+}
+#define ATP_FOR_EACH_VARIANT(Suite)                                                            \
+  INSTANTIATE_TEST_SUITE_P(Variants, Suite,                                                    \
+                           testing::ValuesIn(std::vector<const exec::Variant*>(                \
+                               exec::UsableVariants().begin(), exec::UsableVariants().end())), \
+                           VariantName)
 
 }  // namespace atp::sim

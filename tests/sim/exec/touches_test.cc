@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch reports about memory: pages in order, waves, overwritten pages, sectors; and that none of it depends on threads.
+// What a launch reports about memory: pages in order, waves, overwritten pages, sectors; and that
+// none of it depends on threads.
 #include <algorithm>
 #include <set>
 
@@ -38,7 +39,8 @@ class Touches : public testing::Test {
   std::string log_;
 };
 
-constexpr uint8_t kRead = PageTouch::kRead, kWrite = PageTouch::kWrite, kOverwritten = PageTouch::kOverwritten;
+constexpr uint8_t kRead = PageTouch::kRead, kWrite = PageTouch::kWrite,
+                  kOverwritten = PageTouch::kOverwritten;
 
 TEST_F(Touches, FillOverwritesWholePagesOnly) {
   uint64_t p = memory_.Put(std::vector<float>(4096));  // four pages
@@ -65,7 +67,8 @@ TEST_F(Touches, ReadingWhatTheBlockItselfWroteIsStillAnOverwrite) {
 
 TEST_F(Touches, PagesComeInOrderOfFirstTouchAndOncePerWave) {
   constexpr int kN = 64 * 1024;
-  uint64_t a = memory_.Put(std::vector<float>(kN)), b = memory_.Put(std::vector<float>(kN)), c = memory_.Put(std::vector<float>(kN));
+  uint64_t a = memory_.Put(std::vector<float>(kN)), b = memory_.Put(std::vector<float>(kN)),
+           c = memory_.Put(std::vector<float>(kN));
   ExecResult result = Run("VectorAdd", Waves(kN / 256, 256, 16), Params(a, b, c, kN));
   ASSERT_EQ(result.waves.size(), 16u);
   for (size_t w = 0; w < 16; ++w) {
@@ -76,14 +79,17 @@ TEST_F(Touches, PagesComeInOrderOfFirstTouchAndOncePerWave) {
     EXPECT_EQ(distinct.size(), 12u);
     for (size_t k = 0; k < 4; ++k) {
       uint64_t offset = w * 16384 + k * 4096;
-      std::set<uint64_t> expected = {(a + offset) >> kPageBits, (b + offset) >> kPageBits, (c + offset) >> kPageBits}, found;
+      std::set<uint64_t> expected = {(a + offset) >> kPageBits, (b + offset) >> kPageBits,
+                                     (c + offset) >> kPageBits},
+                         found;
       for (size_t t = 0; t < 3; ++t) found.insert(wave.pages[3 * k + t].page);
       EXPECT_EQ(found, expected);
     }
     EXPECT_EQ(FlagsOf(wave, c + w * 16384), kWrite | kOverwritten);
     EXPECT_EQ(FlagsOf(wave, a + w * 16384), kRead);
   }
-  EXPECT_EQ(result.sector_bytes, uint64_t{3} * kN * 4) << "coalesced access asks for every byte once";
+  EXPECT_EQ(result.sector_bytes, uint64_t{3} * kN * 4)
+      << "coalesced access asks for every byte once";
 }
 
 constexpr char kStrided[] = R"(
@@ -102,8 +108,10 @@ constexpr char kStrided[] = R"(
 TEST_F(Touches, SectorsFollowTheStride) {
   std::unique_ptr<Module> module = MustLoad(kStrided);
   uint64_t p = memory_.Allocate(1 << 20);
-  for (auto [stride, sectors] : {std::pair(0u, 1u), std::pair(4u, 4u), std::pair(8u, 8u), std::pair(32u, 32u), std::pair(4096u, 32u)}) {
-    ExecResult result = module->Execute("strided", Grid(1, 32), Params(p, stride).bytes, memory_, nullptr);
+  for (auto [stride, sectors] : {std::pair(0u, 1u), std::pair(4u, 4u), std::pair(8u, 8u),
+                                 std::pair(32u, 32u), std::pair(4096u, 32u)}) {
+    ExecResult result =
+        module->Execute("strided", Grid(1, 32), Params(p, stride).bytes, memory_, nullptr);
     EXPECT_EQ(result.sector_bytes, uint64_t{sectors} * 32) << stride;
     EXPECT_EQ(result.waves[0].pages.size(), stride == 4096 ? 32u : 1u);
   }
@@ -111,20 +119,25 @@ TEST_F(Touches, SectorsFollowTheStride) {
 
 TEST_F(Touches, CountsAreOfWarpsAndLanes) {
   uint64_t p = memory_.Put(std::vector<float>(64));
-  ExecResult one = Run("Fill", Grid(1, 1), Params(p, 64)), many = Run("Fill", Grid(1, 32), Params(p, 64));
+  ExecResult one = Run("Fill", Grid(1, 1), Params(p, 64)),
+             many = Run("Fill", Grid(1, 32), Params(p, 64));
   EXPECT_EQ(one.warp_instructions, many.warp_instructions);
   EXPECT_EQ(one.lane_instructions, one.warp_instructions);
   EXPECT_EQ(many.lane_instructions, 32 * many.warp_instructions);
 }
 
 bool Same(const ExecResult& a, const ExecResult& b) {
-  if (a.status != b.status || a.message != b.message || a.warp_instructions != b.warp_instructions ||
-      a.lane_instructions != b.lane_instructions || a.sector_bytes != b.sector_bytes || a.waves.size() != b.waves.size()) {
+  if (a.status != b.status || a.message != b.message ||
+      a.warp_instructions != b.warp_instructions || a.lane_instructions != b.lane_instructions ||
+      a.sector_bytes != b.sector_bytes || a.waves.size() != b.waves.size()) {
     return false;
   }
   for (size_t w = 0; w < a.waves.size(); ++w) {
-    auto equal = [](const PageTouch& x, const PageTouch& y) { return x.page == y.page && x.flags == y.flags; };
-    if (!std::equal(a.waves[w].pages.begin(), a.waves[w].pages.end(), b.waves[w].pages.begin(), b.waves[w].pages.end(), equal)) {
+    auto equal = [](const PageTouch& x, const PageTouch& y) {
+      return x.page == y.page && x.flags == y.flags;
+    };
+    if (!std::equal(a.waves[w].pages.begin(), a.waves[w].pages.end(), b.waves[w].pages.begin(),
+                    b.waves[w].pages.end(), equal)) {
       return false;
     }
   }
@@ -139,19 +152,26 @@ TEST_F(Touches, NothingDependsOnTheNumberOfThreads) {
     const char* kernel;
     LaunchConfig config;
   };
-  for (const Case& c : {Case{"VectorAdd", Waves(kN / 256, 256, 100)}, Case{"Softmax", Waves(200, 128, 33)}, Case{"FloatAtomics", Waves(100, 128, 40)}}) {
+  for (const Case& c :
+       {Case{"VectorAdd", Waves(kN / 256, 256, 100)}, Case{"Softmax", Waves(200, 128, 33)},
+        Case{"FloatAtomics", Waves(100, 128, 40)}}) {
     std::vector<ExecResult> results;
     std::vector<std::vector<float>> outputs;
-    uint64_t a = memory_.Put(x), b = memory_.Put(x), out = memory_.Allocate(kN * 4), wide = memory_.Allocate(8);
+    uint64_t a = memory_.Put(x), b = memory_.Put(x), out = memory_.Allocate(kN * 4),
+             wide = memory_.Allocate(8);
     for (unsigned threads : {1u, 2u, 5u}) {
       SetExecutionThreads(threads);
       std::memset(memory_.Host(out), 0, kN * 4);
       std::memset(memory_.Host(wide), 0, 8);
-      Params params = c.kernel[0] == 'V' ? Params(a, b, out, kN) : c.kernel[0] == 'S' ? Params(a, out, 450) : Params(out, wide, a, 100 * 128);
+      Params params = c.kernel[0] == 'V'   ? Params(a, b, out, kN)
+                      : c.kernel[0] == 'S' ? Params(a, out, 450)
+                                           : Params(out, wide, a, 100 * 128);
       results.push_back(Run(c.kernel, c.config, params));
       outputs.push_back(memory_.Get<float>(out, kN));
-      EXPECT_TRUE(Same(results[0], results.back())) << c.kernel << " with " << threads << " threads";
-      EXPECT_EQ(std::memcmp(outputs[0].data(), outputs.back().data(), kN * 4), 0) << c.kernel << " with " << threads << " threads";
+      EXPECT_TRUE(Same(results[0], results.back()))
+          << c.kernel << " with " << threads << " threads";
+      EXPECT_EQ(std::memcmp(outputs[0].data(), outputs.back().data(), kN * 4), 0)
+          << c.kernel << " with " << threads << " threads";
     }
   }
 }
@@ -162,7 +182,8 @@ TEST_F(Touches, TheLowestFailingBlockIsReportedWhateverTheThreads) {
   for (unsigned threads : {1u, 2u, 4u}) {
     SetExecutionThreads(threads);
     // Blocks from number 400 on run over the end.
-    ExecResult result = module_->Execute("Fill", Waves(800, 256, 108), Params(p, 1 << 30).bytes, memory_, nullptr);
+    ExecResult result =
+        module_->Execute("Fill", Waves(800, 256, 108), Params(p, 1 << 30).bytes, memory_, nullptr);
     EXPECT_EQ(result.status, ExecStatus::kIllegalAddress);
     EXPECT_NE(result.message.find("block (400,0,0)"), std::string::npos) << result.message;
     if (first.empty()) first = result.message;
