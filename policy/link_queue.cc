@@ -104,6 +104,12 @@ Bytes PieceSize(Bytes left, double fits, const LinkQueueOptions& options) {
 std::vector<LinkPiece> RunLinkQueue(const std::vector<LinkJob>& jobs, const RateProfile& profile,
                                     const std::vector<double>& cuts,
                                     const LinkQueueOptions& options) {
+  double capacity = 0;  // of a whole period
+  for (size_t i = 0; i < profile.from.size(); ++i) {
+    const double end = i + 1 < profile.from.size() ? profile.from[i + 1] : profile.period;
+    capacity += (end - profile.from[i]) * profile.rate[i];
+  }
+  if (!(capacity > 0)) return {};
   std::vector<uint32_t> by_release(jobs.size());
   std::iota(by_release.begin(), by_release.end(), 0u);
   std::stable_sort(by_release.begin(), by_release.end(),

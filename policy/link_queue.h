@@ -39,8 +39,8 @@ struct LinkQueueOptions {
   int64_t order_period = 0;  // added to `order` with each period
 };
 
-// The pieces of one period in the steady state, in order of start. `cuts` are times in the period,
-// sorted: no piece crosses one unless it is a single granule.
+// The pieces of one period in the steady state, in order of start; none if the link never runs.
+// `cuts` are times in the period, sorted: no piece crosses one unless it is a single granule.
 std::vector<LinkPiece> RunLinkQueue(const std::vector<LinkJob>& jobs, const RateProfile& profile,
                                     const std::vector<double>& cuts,
                                     const LinkQueueOptions& options);

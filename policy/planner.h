@@ -55,9 +55,10 @@ struct Plan {
   std::string why;
 };
 
-// Greedy of papers.md 3.5-3.6: launches in time order, victims by furthest next use in parts of
-// tensors, D2H in the earliest free link time, H2D in the latest safe one, room reserved from the
-// start of a fetch to the end of an eviction, stalls only where unavoidable.
+// Greedy in two steps (docs/policy.md, "Planner"): launches in time order, victims by furthest next
+// use in parts of tensors (G10, MICRO'23; vTensor, JCST 40(6) 2025), D2H in the earliest free link
+// time, H2D in the latest safe one, room reserved from the start of a fetch to the end of an
+// eviction, stalls only where unavoidable. O((n + moves) log n); a re-plan costs the same.
 Plan MakePlan(const Trace& trace, const PlanOptions& options);
 
 }  // namespace atp::policy

@@ -283,11 +283,20 @@ bool Timetable::RepairOverlap(const std::vector<Piece>& pieces) {
   return false;
 }
 
+bool Timetable::Complete() const {
+  int64_t planned = 0, out = 0, in = 0;
+  for (const auto& amounts : greedy_.amounts()) planned += amounts.bytes;
+  for (const Piece& p : out_) out += static_cast<int64_t>(p.bytes);
+  for (const Piece& p : in_) in += static_cast<int64_t>(p.bytes);
+  return out == planned && in == planned;
+}
+
 bool Timetable::Build(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     SetLaunchTimes();
     RunOut();
     RunIn();
+    if (!Complete()) return false;
     added_.assign(n_, 0.0);
     const bool room = RepairRoom(), order = RepairOrder();
     const bool steady = RepairOverlap(out_) && RepairOverlap(in_);

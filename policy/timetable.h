@@ -48,6 +48,7 @@ class Timetable {
   void SetLaunchTimes();
   void RunOut();
   void RunIn();
+  bool Complete() const;
   bool RepairRoom();
   std::vector<Bytes> ReturnedEarly() const;
   bool RepairOrder();

@@ -55,6 +55,7 @@ TEST(LinkQueue, FollowsARateThatChanges) {
 
 TEST(LinkQueue, DoesNothingWithoutJobs) {
   EXPECT_TRUE(RunLinkQueue({}, Steady(1, 1), {}, {1, 1, false, 1}).empty());
+  EXPECT_TRUE(RunLinkQueue({{0, 0, 0, 5}}, Steady(0, 1), {}, {1, 1, false, 1}).empty());
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(PlannerProperty, TheBestOfAllSchedulesLiesBetweenTheBoundsAndThePlan) {
 
 TEST(PlannerProperty, EveryPlanIsValidAndNotBelowTheBounds) {
   int moved = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
     RandomTraceOptions shape;
     shape.launches = 3 + seed * 7 % 90;
     shape.tensors = 3 + seed * 5 % 70;
@@ -103,7 +103,7 @@ TEST(PlannerProperty, EveryPlanIsValidAndNotBelowTheBounds) {
       }
     }
   }
-  EXPECT_GT(moved, 500);
+  EXPECT_GT(moved, 200);
 }
 
 TEST(PlannerProperty, TheSameInputGivesTheSamePlan) {
