@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/driver/driver.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <cstdio>
 #include <cstring>
@@ -16,6 +16,7 @@ namespace atp::sim {
 namespace {
 
 thread_local ThreadState* thread_state = nullptr;
+bool in_forked_child = false;
 
 // A UUID that says what it is: the model's ordinal after a fixed text.
 CUuuid MakeUuid(int index) {
@@ -38,7 +39,8 @@ std::string UuidText(const CUuuid& uuid) {
 
 }  // namespace
 
-Driver::Driver() : settings_(Settings::FromEnvironment()), process_(getpid()) {
+Driver::Driver() : settings_(Settings::FromEnvironment()) {
+  pthread_atfork(nullptr, nullptr, [] { in_forked_child = true; });
   host_functions_ = new HostFunctions(*this);
 }
 
@@ -47,7 +49,7 @@ Driver& Driver::Get() {
   return *driver;
 }
 
-bool Driver::forked() const { return getpid() != process_; }
+bool Driver::forked() const { return in_forked_child; }
 
 CUresult Driver::Init() {
   if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
@@ -108,7 +110,11 @@ Device* Driver::DeviceAt(int ordinal) const {
 }
 
 ThreadState& Driver::Thread() {
-  if (!thread_state) thread_state = new ThreadState;  // kept: streams and captures may name it
+  if (!thread_state) {
+    thread_state = new ThreadState;  // kept: streams and captures may name it
+    std::lock_guard<std::mutex> lock(threads_mutex_);
+    threads_.push_back(thread_state);
+  }
   return *thread_state;
 }
 
@@ -116,7 +122,6 @@ void Driver::PrepareThread(ThreadState& thread) {
   if (!thread.has_lane) {
     thread.own = thread.lane = machine_->NewLane(has_lanes_ ? machine_->Now(last_lane_) : 0);
     thread.has_lane = has_lanes_ = true;
-    threads_.push_back(&thread);
   }
   last_lane_ = thread.lane;
 }
@@ -141,7 +146,8 @@ void Driver::DestroyContext(Lane lane, Context* context) {
   memory_->FreeAllOf(lane, context);
   while (!context->streams.empty()) DropStream(*this, lane, *context->streams.begin());
   for (Context* other : contexts.all()) other->peers.erase(context);
-  contexts.Remove(context);  // the record stays: threads may still have it on their stacks
+  contexts.Remove(context);
+  retired_.push_back(context);
   trace_.Flush();
 }
 

@@ -38,6 +38,7 @@ class Driver {
   // cuInit: builds the machine. Says once on stderr what is wrong with the settings.
   CUresult Init();
   bool initialised() const { return machine_ != nullptr; }
+  // True in a child of fork: it has no driver, as on a real machine.
   bool forked() const;
 
   const Settings& settings() const { return settings_; }
@@ -53,7 +54,11 @@ class Driver {
   ThreadState& Thread();
   // Gives a new thread its lane, which starts where the lane that called last stands.
   void PrepareThread(ThreadState& thread);
-  const std::vector<ThreadState*>& threads() const { return threads_; }
+  // The lane that called last; false when there is none yet.
+  bool LastLane(Lane* lane) const {
+    *lane = last_lane_;
+    return has_lanes_;
+  }
 
   Context* NewContext(Device* device, unsigned flags, bool primary);
   void DestroyContext(Lane lane, Context* context);
@@ -75,6 +80,7 @@ class Driver {
   HandleSet<GraphNode> nodes;
   HandleSet<GraphExec> graph_execs;
   HandleSet<Pool> pools;
+  std::vector<Pool*> retired_pools;  // destroyed while memory of theirs was in use
   HandleSet<UserObject> user_objects;
   HandleSet<PhysicalMemory> physical;
   std::map<uint64_t, uint64_t> reservations;  // address ranges of cuMemAddressReserve
@@ -105,7 +111,8 @@ class Driver {
   bool has_lanes_ = false;
   uint64_t order_ = 0;
   uint64_t number_ = 0;
-  int process_ = 0;
+  std::mutex threads_mutex_;       // for threads_, which is added to without the big lock
+  std::vector<Context*> retired_;  // destroyed, but perhaps still on a thread's stack
 };
 
 }  // namespace atp::sim

@@ -16,7 +16,7 @@ CUresult Record(Call& call, CUevent event_handle, CUstream handle, unsigned flag
   if (IsCapturing(*stream) && !(flags & CU_EVENT_RECORD_EXTERNAL))
     return RecordInCapture(*stream, *event);
   if (!IsCapturing(*stream)) event->capture.reset();
-  return Submit(call, *stream, RecordTask{event});
+  return Submit(call, *stream, RecordTask{event->self});
 }
 
 // An event of a capture cannot be asked about, nor may a global capture be disturbed by asking.
@@ -53,11 +53,16 @@ ATP_API cuEventCreate(CUevent* out, unsigned flags) {
       CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
   if (!out || (flags & ~kKnown)) return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
-  auto* event = new Event;
+  Driver& driver = call.driver;
+  const std::shared_ptr<Event> event(new Event, [&driver](Event* gone) {
+    driver.machine().DropEvent(gone->id);
+    delete gone;
+  });
+  event->self = event;
   event->id = call.machine().NewEvent();
   event->context = call.context;
   event->flags = flags;
-  *out = reinterpret_cast<CUevent>(call.driver.events.Add(event));
+  *out = reinterpret_cast<CUevent>(driver.events.Add(event.get()));
   return CUDA_SUCCESS;
 }
 
@@ -66,9 +71,7 @@ ATP_API cuEventDestroy_v2(CUevent handle) {
   Event* event = call.driver.events.Get(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   call.driver.events.Remove(event);
-  // Work that is held up may still name it: then the record stays.
-  if (event->records_held_up > 0) return CUDA_SUCCESS;
-  call.machine().DropEvent(event->id);
+  const std::shared_ptr<Event> last = std::move(event->self);
   return CUDA_SUCCESS;
 }
 

@@ -249,7 +249,7 @@ ATP_API cuGraphExecEventRecordNodeSetEvent(CUgraphExec exec, CUgraphNode handle,
   GraphNode* node = OwnNode(call, exec, handle);
   Event* event = call.driver.events.Get(event_handle);
   if (!node || !event) return CUDA_ERROR_INVALID_VALUE;
-  return ReplaceTask(call.driver, node, RecordTask{event});
+  return ReplaceTask(call.driver, node, RecordTask{event->self});
 }
 
 ATP_API cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode handle,
@@ -258,7 +258,7 @@ ATP_API cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode handle,
   GraphNode* node = OwnNode(call, exec, handle);
   Event* event = call.driver.events.Get(event_handle);
   if (!node || !event) return CUDA_ERROR_INVALID_VALUE;
-  return ReplaceTask(call.driver, node, WaitTask{event});
+  return ReplaceTask(call.driver, node, WaitTask{event->self});
 }
 
 ATP_API cuGraphNodeSetEnabled(CUgraphExec exec, CUgraphNode handle, unsigned enabled) {

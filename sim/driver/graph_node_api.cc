@@ -236,7 +236,7 @@ ATP_API cuGraphEventRecordNodeGetEvent(CUgraphNode node, CUevent* event) {
   ATP_CALL(kNeedsInit, cost::kCall);
   const RecordTask* task = TaskOf<RecordTask>(call, node);
   if (!event || !task) return CUDA_ERROR_INVALID_VALUE;
-  *event = reinterpret_cast<CUevent>(task->event);
+  *event = reinterpret_cast<CUevent>(task->event.get());
   return CUDA_SUCCESS;
 }
 
@@ -245,7 +245,7 @@ ATP_API cuGraphEventRecordNodeSetEvent(CUgraphNode node, CUevent handle) {
   RecordTask* task = TaskOf<RecordTask>(call, node);
   Event* event = call.driver.events.Get(handle);
   if (!event || !task) return CUDA_ERROR_INVALID_VALUE;
-  task->event = event;
+  task->event = event->self;
   return CUDA_SUCCESS;
 }
 
@@ -253,7 +253,7 @@ ATP_API cuGraphEventWaitNodeGetEvent(CUgraphNode node, CUevent* event) {
   ATP_CALL(kNeedsInit, cost::kCall);
   const WaitTask* task = TaskOf<WaitTask>(call, node);
   if (!event || !task) return CUDA_ERROR_INVALID_VALUE;
-  *event = reinterpret_cast<CUevent>(task->event);
+  *event = reinterpret_cast<CUevent>(task->event.get());
   return CUDA_SUCCESS;
 }
 
@@ -262,7 +262,7 @@ ATP_API cuGraphEventWaitNodeSetEvent(CUgraphNode node, CUevent handle) {
   WaitTask* task = TaskOf<WaitTask>(call, node);
   Event* event = call.driver.events.Get(handle);
   if (!event || !task) return CUDA_ERROR_INVALID_VALUE;
-  task->event = event;
+  task->event = event->self;
   return CUDA_SUCCESS;
 }
 

@@ -117,11 +117,11 @@ CUresult ToTask(Call& call, CUgraphNodeParams* params, Task* task) {
       return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
       result = EventOf(call, params->eventWait.event, &event);
-      *task = WaitTask{event};
+      if (event) *task = WaitTask{event->self};
       return result;
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       result = EventOf(call, params->eventRecord.event, &event);
-      *task = RecordTask{event};
+      if (event) *task = RecordTask{event->self};
       return result;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
       return ToAllocation(call, &params->alloc, task);

@@ -94,8 +94,12 @@ void DestroyPool(Driver& driver, Lane lane, Pool* pool) {
   if (pool->device->pool == pool) pool->device->pool = pool->device->default_pool;
   SettleAll(driver, lane, pool);
   TrimPool(driver, lane, *pool, 0);
-  // What is still in use keeps its record: its frees must find the pool.
   driver.pools.Remove(pool);
+  if (pool->reserved == 0) {
+    delete pool;
+  } else {
+    driver.retired_pools.push_back(pool);  // until its memory has come back
+  }
 }
 
 CUresult PoolAllocate(Driver& driver, Lane lane, Pool& pool, Stream& stream, uint64_t bytes,
@@ -149,10 +153,6 @@ void PoolFree(Driver& driver, Lane lane, Allocation* allocation, const Stream* s
   pool.pieces[allocation->begin] = piece;
   pool.used -= allocation->reserved;
   driver.memory().Remove(allocation);
-  if (!driver.pools.Get(&pool)) {  // destroyed while this was in use
-    SettleAll(driver, lane, &pool);
-    TrimPool(driver, lane, pool, 0);
-  }
 }
 
 bool TrimPool(Driver& driver, Lane lane, Pool& pool, uint64_t keep) {
@@ -183,6 +183,12 @@ bool TrimPools(Driver& driver, Lane lane, int device_index, bool to_thresholds) 
     if (pool->device->index != device_index) continue;
     trimmed |= TrimPool(driver, lane, *pool, to_thresholds ? pool->release_threshold : 0);
   }
+  std::erase_if(driver.retired_pools, [&](Pool* pool) {
+    trimmed |= TrimPool(driver, lane, *pool, 0);
+    if (pool->reserved) return false;
+    delete pool;
+    return true;
+  });
   return trimmed;
 }
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/driver/stats.h"
 
-#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "sim/driver/driver.h"
 #include "sim/driver/host_touches.h"
 
 namespace atp::sim {
 namespace {
+
+constexpr int kExitAttempts = 3000;  // a millisecond each; then the statistics are given up
 
 void AtExit() {
   Driver& driver = Driver::Get();
@@ -32,7 +35,8 @@ __attribute__((destructor)) void AtUnload() {
 }  // namespace
 
 std::string StatsText(Driver& driver) {
-  if (!driver.threads().empty()) CollectAllHostTouches(driver, driver.threads().front()->own);
+  Lane lane = 0;
+  if (driver.LastLane(&lane)) CollectAllHostTouches(driver, lane);
   nlohmann::json stats = nlohmann::json::parse(driver.machine().StatsJson());
   nlohmann::json calls = nlohmann::json::object(), unsupported = nlohmann::json::object();
   for (const Entry* entry = Entry::First(); entry; entry = entry->next()) {

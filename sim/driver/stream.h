@@ -19,6 +19,7 @@ struct Capture;
 struct GraphNode;
 
 struct Event {
+  std::shared_ptr<Event> self;  // until the program destroys it; tasks that name it keep it longer
   EventId id = 0;
   Context* context = nullptr;
   unsigned flags = 0;

@@ -102,7 +102,7 @@ ATP_API cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags)
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
   if (!event->recorded && event->records_held_up == 0 && !IsCapturing(*stream)) return CUDA_SUCCESS;
-  return Submit(call, *stream, WaitTask{event});
+  return Submit(call, *stream, WaitTask{event->self});
 }
 
 ATP_API cuStreamGetFlags(CUstream handle, unsigned* flags) {

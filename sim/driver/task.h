@@ -55,11 +55,11 @@ struct HostTask {
 };
 
 struct RecordTask {
-  Event* event = nullptr;
+  std::shared_ptr<Event> event;
 };
 
 struct WaitTask {
-  Event* event = nullptr;
+  std::shared_ptr<Event> event;
 };
 
 // A wait for or a write of a 32 or 64 bit value in memory.
