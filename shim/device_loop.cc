@@ -17,7 +17,7 @@ namespace {
 // some for the driver's own needs.
 uint64_t HeadRoom(uint64_t budget) {
   constexpr uint64_t kMost = 256u << 20;
-  return std::clamp(budget / 32 / kGranule * kGranule, kGranule, kMost);
+  return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kMost);
 }
 
 // Small cards get small pieces: a piece in flight takes room on both sides.
@@ -153,8 +153,9 @@ void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Loc
   const uint32_t before = position == 0 ? 0 : schedule_->fetch_cut[position - 1];
   const bool first = period_ == 0 && position == 0;
   if (schedule_->fetch_cut[position] == before && !first) return;
-  if (CUevent event = traffic_.FetchEvent(needed)) {
-    hints_.StreamWait(launch.stream, launch.per_thread, event);
+  const Traffic::FetchEvents last = traffic_.LastFetches(needed);
+  for (unsigned i = 0; i < last.count; ++i) {
+    hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);
   }
 }
 
@@ -217,6 +218,11 @@ void DeviceLoop::RequestPlan(uint32_t length) {
   input.frees = frees_;
   const double measured = traffic_.EvictRate();
   const double rate = measured > 0 ? measured : kAssumedRate;
+  uint64_t footprint = 0;
+  for (const Placed& placed : input.period.placed) footprint += placed.bytes;
+  ATP_LOG_DEBUG("device %d: planning %.1f MiB in %.1f MiB, link %.1f GB/s", device_,
+                static_cast<double>(footprint) / (1 << 20),
+                static_cast<double>(input.capacity) / (1 << 20), rate * 1e-9);
   input.period.trace.device_bytes = input.capacity;
   input.period.trace.link.h2d = input.period.trace.link.d2h = rate;
   job_.Request(std::move(input), turns_);

@@ -49,7 +49,10 @@ bool DriverHints::Open() {
   for (CUstream& stream : evict_streams_) {
     if (real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
   }
-  return real().cuStreamCreate(&fetch_stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
+  for (CUstream& stream : fetch_streams_) {
+    if (real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
+  }
+  return true;
 }
 
 CUresult DriverHints::Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream) {
@@ -66,18 +69,19 @@ CUresult DriverHints::Prefetch(uint64_t address, uint64_t bytes, bool to_device,
 CUresult DriverHints::Evict(unsigned mover, uint64_t address, uint64_t bytes) {
   WithContext current(context_);
   Relaxed relaxed;
-  const CUresult result = Prefetch(address, bytes, false, evict_streams_[mover]);
-  // On an idle stream the driver returns when the pages have left; should one ever not, room must
-  // not be counted early.
-  if (result == CUDA_SUCCESS) return real().cuStreamSynchronize(evict_streams_[mover]);
-  return result;
+  // On an idle stream the driver returns when the pages have left (it maps them on the host
+  // before); on a busy one it would only hand the call over to its thread.
+  const CUresult idle = real().cuStreamSynchronize(evict_streams_[mover]);
+  return idle != CUDA_SUCCESS ? idle : Prefetch(address, bytes, false, evict_streams_[mover]);
 }
 
-CUresult DriverHints::Fetch(uint64_t address, uint64_t bytes, CUevent done) {
+CUresult DriverHints::Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) {
   WithContext current(context_);
   Relaxed relaxed;
-  const CUresult result = Prefetch(address, bytes, true, fetch_stream_);
-  if (result == CUDA_SUCCESS && done != nullptr) real().cuEventRecord(done, fetch_stream_);
+  const CUresult result = Prefetch(address, bytes, true, fetch_streams_[stream]);
+  if (result == CUDA_SUCCESS && done != nullptr) {
+    real().cuEventRecord(done, fetch_streams_[stream]);
+  }
   return result;
 }
 

@@ -19,7 +19,7 @@ class DriverHints : public HintPort {
   bool Open();  // creates the streams; false when the driver refuses
 
   CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) override;
-  CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) override;
+  CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) override;
   CUevent NewEvent() override { return NewEvent(CU_EVENT_DISABLE_TIMING); }
   CUevent NewEvent(unsigned flags);
   uint64_t NowNs() override;
@@ -37,7 +37,7 @@ class DriverHints : public HintPort {
   CUcontext context_;
   int device_;
   std::array<CUstream, kEvictMovers> evict_streams_{};
-  CUstream fetch_stream_ = nullptr;
+  std::array<CUstream, kFetchStreams> fetch_streams_{};
 };
 
 }  // namespace atp::shim

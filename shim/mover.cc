@@ -92,8 +92,10 @@ class FetchMover : public Mover {
     if (!room || PartnerStaying(action)) return {};
     // The event ring is reused: never overtake what the program may still have to wait for.
     if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};
-    if (t_->in_flight_bytes_ + action.bytes > kMaxInFlight && !t_->in_flight_.empty()) {
-      return {Poll::Kind::kEvent, EventOf(t_->in_flight_.front().sequence)};
+    const bool full = t_->in_flight_.size() == kFetchStreams ||
+                      t_->in_flight_bytes_ + action.bytes > kMaxInFlight;
+    if (full && !t_->in_flight_.empty()) {
+      return {Poll::Kind::kEvent, t_->in_flight_.front().done};
     }
     return {Poll::Kind::kReady};
   }
@@ -109,12 +111,15 @@ class FetchMover : public Mover {
     sequence_ = t_->fetch_issued_;
     CUevent& event = t_->fetch_events_[sequence_ % Traffic::kFetchEvents];
     if (event == nullptr) event = t_->port().NewEvent();
+    event_ = event;
+    const unsigned stream = t_->fetch_stream_++ % kFetchStreams;
     // Room is taken from the start of the move.
     const bool first = sequence_ < t_->fetch_first_.size();
     if (!first && !action_.touch) t_->resident_ += action_.bytes;
     calling_ = true;
     lock.unlock();
-    result_ = t_->port().Fetch(action_.allocation->address + action_.offset, action_.bytes, event);
+    result_ = t_->port().Fetch(stream, action_.allocation->address + action_.offset, action_.bytes,
+                               event_);
     lock.lock();
   }
 
@@ -123,19 +128,16 @@ class FetchMover : public Mover {
     if (dropped_) return void(dropped_ = false);  // the schedule has ended meanwhile
     ++t_->fetch_issued_;
     if (result_ != CUDA_SUCCESS) return t_->Failed();
-    if (action_.touch) return;  // copies nothing
-    t_->Moved(action_, /*to_device=*/true);
-    t_->in_flight_.push_back({sequence_, action_.bytes});
-    t_->in_flight_bytes_ += action_.bytes;
+    const uint64_t copied = action_.touch ? 0 : action_.bytes;
+    t_->in_flight_.push_back({event_, copied});
+    t_->in_flight_bytes_ += copied;
+    if (!action_.touch) t_->Moved(action_, /*to_device=*/true);
   }
 
   void Drop() { dropped_ = calling_; }
   bool calling() const { return calling_; }
 
  private:
-  CUevent EventOf(uint64_t sequence) const {
-    return t_->fetch_events_[sequence % Traffic::kFetchEvents];
-  }
   const Action& Next() const {
     const uint64_t first = t_->fetch_first_.size();
     if (t_->fetch_issued_ < first) return t_->fetch_first_[t_->fetch_issued_];
@@ -169,6 +171,7 @@ class FetchMover : public Mover {
   Traffic* t_;
   Action action_;
   uint64_t sequence_ = 0;
+  CUevent event_ = nullptr;
   CUresult result_ = CUDA_SUCCESS;
   bool calling_ = false;
   bool dropped_ = false;
@@ -176,14 +179,16 @@ class FetchMover : public Mover {
 
 namespace {
 
-// A touch costs the driver about 3 us a granule (an estimate); it should cost less than one part in
-// 200 of the period.
+// A touch costs the driver about 15 us a call and 3 us a granule (estimates); it should cost less
+// than one part in 200 of the period.
 uint64_t TouchEvery(const Schedule& schedule) {
-  constexpr double kSecondsPerGranule = 3e-6, kShare = 1.0 / 200;
-  uint64_t granules = 0;
-  for (const Action& f : schedule.fetches) granules += f.touch ? f.bytes / kGranule : 0;
-  const double allowed = std::max(schedule.promise_seconds, 1e-6) * kShare;
-  return 1 + static_cast<uint64_t>(static_cast<double>(granules) * kSecondsPerGranule / allowed);
+  constexpr double kSecondsPerCall = 15e-6, kSecondsPerGranule = 3e-6, kShare = 1.0 / 200;
+  double cost = 0;
+  for (const Action& f : schedule.fetches) {
+    if (f.touch)
+      cost += kSecondsPerCall + static_cast<double>(f.bytes / kGranule) * kSecondsPerGranule;
+  }
+  return 1 + static_cast<uint64_t>(cost / (std::max(schedule.promise_seconds, 1e-6) * kShare));
 }
 
 }  // namespace
@@ -227,9 +232,15 @@ uint64_t Traffic::Need(uint64_t period, uint32_t position) {
                          schedule_->fetch_cut[position];
 }
 
-CUevent Traffic::FetchEvent(uint64_t needed) const {
-  if (!active() || needed == 0 || fetch_issued_ >= needed + kFetchEvents) return nullptr;
-  return fetch_events_[(needed - 1) % kFetchEvents];
+Traffic::FetchEvents Traffic::LastFetches(uint64_t needed) const {
+  FetchEvents last;
+  if (!active()) return last;
+  for (uint64_t n = needed; n > 0 && needed - n < kFetchStreams; --n) {
+    if (fetch_issued_ >= n + kFetchEvents) break;  // its event has been used again
+    const CUevent event = fetch_events_[(n - 1) % kFetchEvents];
+    if (event != nullptr) last.events[last.count++] = event;
+  }
+  return last;
 }
 
 bool Traffic::MarkFree(uint64_t flag_sequence) const {
@@ -262,16 +273,17 @@ uint64_t Traffic::EvictsDone() const {
 }
 
 void Traffic::Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes) {
-  const uint64_t from = std::max(begin_ns, busy_until_);
-  if (end_ns > from) busy_ns_ += end_ns - from;
-  busy_until_ = std::max(busy_until_, end_ns);
-  busy_bytes_ += bytes;
+  call_ns_ += end_ns - begin_ns;
+  call_bytes_ += bytes;
 }
 
+// A call lasts longer than its copy (the pages are mapped on the host afterwards); while one mover
+// maps, the other copies. So the movers together reach the sum of what each would alone, up to the
+// link's own rate, at which calls wait for each other and last longer.
 double Traffic::EvictRate() const {
   constexpr uint64_t kEnough = 64u << 20;  // less says little
-  if (busy_bytes_ < kEnough || busy_ns_ == 0) return 0;
-  return static_cast<double>(busy_bytes_) / (static_cast<double>(busy_ns_) * 1e-9);
+  if (call_bytes_ < kEnough || call_ns_ == 0) return 0;
+  return kEvictMovers * static_cast<double>(call_bytes_) / (static_cast<double>(call_ns_) * 1e-9);
 }
 
 void Traffic::Moved(const Action& action, bool to_device) {

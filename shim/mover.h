@@ -26,8 +26,9 @@ class HintPort {
   // Moves a range to the host on the idle stream of eviction mover `mover`; returns when it has
   // left.
   virtual CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) = 0;
-  // Starts to move a range to the device and records `done` behind it.
-  virtual CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) = 0;
+  // Starts to move a range to the device on fetch stream `stream`, which is idle, and records
+  // `done` behind it.
+  virtual CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) = 0;
   virtual CUevent NewEvent() = 0;
   virtual uint64_t NowNs() = 0;  // of the calling thread or lane
   virtual CUresult Record(CUevent event, CUstream stream, bool per_thread) = 0;
@@ -35,6 +36,10 @@ class HintPort {
 
 inline constexpr unsigned kEvictMovers =
     2;  // one copies while the other's pages are mapped on the host
+// A prefetch on a busy stream is handed to the driver's one thread for such work and waits there
+// for its turn; each goes to a stream that is idle, so that the link has its next copy before the
+// last one ends.
+inline constexpr unsigned kFetchStreams = 4;
 inline constexpr uint64_t kMaxInFlight =
     32u << 20;  // per direction: what a device-wide synchronisation may wait for
 inline constexpr uint64_t kPieceBytes = 8u << 20;
@@ -68,8 +73,13 @@ class Traffic {
   // that launch.
   uint64_t Need(uint64_t period, uint32_t position);
   bool FetchesIssued(uint64_t needed) const { return fetch_issued_ >= needed; }
-  // The event behind the last of them, null when there is none or it is long done.
-  CUevent FetchEvent(uint64_t needed) const;
+  // The events behind the last of them, one for each fetch stream at most; those long done are left
+  // out.
+  struct FetchEvents {
+    std::array<CUevent, kFetchStreams> events{};
+    unsigned count = 0;
+  };
+  FetchEvents LastFetches(uint64_t needed) const;
 
   // The slot for the marks of a flagged position; false while movers still need the slot's previous
   // use.
@@ -89,7 +99,7 @@ class Traffic {
     uint64_t evict_calls = 0, fetch_calls = 0, evict_bytes = 0, fetch_bytes = 0, errors = 0;
   };
   const Counters& counters() const { return counters_; }
-  // Bytes per second with which evictions have left so far; 0 = not known yet.
+  // Bytes per second at which the eviction movers together can move; 0 = not known yet.
   double EvictRate() const;
 
   std::vector<Mover*> movers();
@@ -109,8 +119,7 @@ class Traffic {
   Observer* observer_ = nullptr;
   Counters counters_;
 
-  uint64_t busy_ns_ = 0, busy_until_ = 0,
-           busy_bytes_ = 0;  // of evictions; overlapping calls count once
+  uint64_t call_ns_ = 0, call_bytes_ = 0;  // of evictions
 
   std::shared_ptr<const Schedule> schedule_;
   std::vector<Action> evict_first_, fetch_first_;
@@ -127,10 +136,12 @@ class Traffic {
   static constexpr uint64_t kFetchEvents = 256;
   std::array<CUevent, kFetchEvents> fetch_events_{};
   struct InFlight {
-    uint64_t sequence, bytes;
+    CUevent done;
+    uint64_t bytes;
   };
   std::deque<InFlight> in_flight_;
   uint64_t in_flight_bytes_ = 0;
+  unsigned fetch_stream_ = 0;
   uint64_t fetch_needed_ = 0;  // by the newest launch: its event must not be reused
 
   std::vector<std::unique_ptr<Mover>> movers_;

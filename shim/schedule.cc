@@ -59,7 +59,9 @@ std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
 }
 
 // What the period touches and the plan never moves is touched once a period, before its first use.
-void AddTouches(const std::vector<Pair>& pairs, uint64_t piece_bytes, Schedule* s) {
+// Most of a touch's cost is that of the call; nothing is in flight, so the pieces are large.
+void AddTouches(const std::vector<Pair>& pairs, Schedule* s) {
+  constexpr uint64_t kTouchBytes = 64u << 20;
   std::vector<std::vector<bool>> moves(s->tensors.size());
   for (size_t t = 0; t < moves.size(); ++t) moves[t].resize(s->tensors[t].bytes / kGranule);
   for (const Pair& p : pairs) {
@@ -71,7 +73,7 @@ void AddTouches(const std::vector<Pair>& pairs, uint64_t piece_bytes, Schedule* 
     const Placed& placed = s->tensors[t];
     for (size_t g = 0; g < moves[t].size(); ++g) {
       if (moves[t][g]) continue;
-      const bool grows = g > 0 && !moves[t][g - 1] && s->fetches.back().bytes < piece_bytes;
+      const bool grows = g > 0 && !moves[t][g - 1] && s->fetches.back().bytes < kTouchBytes;
       if (!grows) {
         Action touch;
         touch.allocation = placed.allocation;
@@ -109,7 +111,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     flagged[p.after] = true;
     s.moved_bytes += p.bytes;
   }
-  AddTouches(pairs, piece_bytes, &s);
+  AddTouches(pairs, &s);
   const auto start = [&](const Action& a) { return a.touch ? 0.0 : pairs[a.partner].fetch_start; };
   std::stable_sort(s.fetches.begin(), s.fetches.end(), [&](const Action& a, const Action& b) {
     // Touches first: the last fetch of a position is then the one that its launch waits for.

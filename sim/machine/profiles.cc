@@ -18,8 +18,8 @@ struct Card {
 };
 
 // Sources: NVIDIA's data sheets and architecture whitepapers; limits per multiprocessor from the
-// compute-capability tables of the CUDA programming guide. `tiny` is nobody's card: about a tenth
-// of an A100, for demonstrations on a laptop.
+// compute-capability tables of the CUDA programming guide. `tiny` is nobody's card: about a
+// twentieth of an A100 on an A100's link, for demonstrations on a laptop.
 constexpr Card kCards[kProfiles] = {
     {"Tesla V100-SXM2-16GB (simulated)", 16 * kGib, 7, 0, 80, 1530, 877, 4096, 2048, 32, 96, 96,
      6 * kMib},
@@ -33,7 +33,7 @@ constexpr Card kCards[kProfiles] = {
      50 * kMib},
     {"H200 141GB (simulated)", 141 * kGib, 9, 0, 132, 1980, 3201, 6144, 2048, 32, 228, 227,
      50 * kMib},
-    {"Tiny (simulated)", 256 * kMib, 8, 0, 12, 1300, 1215, 512, 2048, 32, 164, 163, 4 * kMib},
+    {"Tiny (simulated)", 256 * kMib, 8, 0, 6, 1300, 1215, 256, 2048, 32, 164, 163, 4 * kMib},
 };
 
 }  // namespace

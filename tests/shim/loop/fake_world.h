@@ -34,7 +34,7 @@ class FakeWorld : public HintPort {
     ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = d2h_free_, resident_.erase(g); });
     return CUDA_SUCCESS;
   }
-  CUresult Fetch(uint64_t address, uint64_t bytes, CUevent done) override {
+  CUresult Fetch(unsigned, uint64_t address, uint64_t bytes, CUevent done) override {
     ++fetches[address];
     uint64_t missing = 0;
     ForEach(address, bytes, [&](uint64_t g) { missing += resident_.count(g) == 0 ? kGranule : 0; });

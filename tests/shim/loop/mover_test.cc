@@ -85,7 +85,8 @@ class Cycle {
       const uint64_t needed = traffic.Need(period, position);
       const auto issued = [&] { return !traffic.active() || traffic.FetchesIssued(needed); };
       if (!issued() && !executor_->Await(lock, issued)) stuck = true;
-      if (CUevent event = traffic.FetchEvent(needed)) world.StreamWait(event);
+      const Traffic::FetchEvents last = traffic.LastFetches(needed);
+      for (unsigned i = 0; i < last.count; ++i) world.StreamWait(last.events[i]);
     }
     world.Launch(launch_ns_, {allocations_[position].address});
     if (!traffic.active() || schedule_->flag_index[position] == Schedule::kNotFlagged) return;

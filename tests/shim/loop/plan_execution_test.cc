@@ -74,7 +74,8 @@ class Training {
         const uint64_t needed = traffic.Need(period, position);
         const auto issued = [&] { return traffic.FetchesIssued(needed); };
         ASSERT_TRUE(issued() || executor->Await(lock, issued)) << period << ":" << position;
-        if (CUevent event = traffic.FetchEvent(needed)) world.StreamWait(event);
+        const Traffic::FetchEvents last = traffic.LastFetches(needed);
+        for (unsigned i = 0; i < last.count; ++i) world.StreamWait(last.events[i]);
         world.Launch(shape_.launch_ns, granules_[position]);
         if (s.flag_index[position] == Schedule::kNotFlagged) continue;
         const uint64_t flag = period * s.flagged + s.flag_index[position];
