@@ -23,10 +23,13 @@ bool HasSpace(const ptx::Op& op) {
 
 // Blocks that may talk to each other through memory have to run in a fixed order on one thread.
 void Decoder::NoteOrdering(const ptx::Op& op) {
-  if (ptx::IsSharedSpace(op) || IsParamSpace(op) || op.HasAny({Mod::kLocal, Mod::kConst})) return;
+  if (IsParamSpace(op) || op.HasAny({Mod::kLocal, Mod::kConst})) return;
+  bool atomic = op.base == Base::kAtom || op.base == Base::kRed;
   bool strong = op.HasAny({Mod::kVolatile, Mod::kAcquire, Mod::kRelease, Mod::kAcqRel, Mod::kMmio});
+  if (atomic || strong || op.Has(Mod::kRelaxed)) builder_.code()->may_spin = true;
+  if (ptx::IsSharedSpace(op)) return;
   strong |= op.Has(Mod::kRelaxed) && !op.Has(Mod::kCta);
-  if (op.base == Base::kAtom || op.base == Base::kRed || strong) builder_.code()->ordered = true;
+  if (atomic || strong) builder_.code()->ordered = true;
 }
 
 void Decoder::PutAddress(const ptx::Op& op, const Address& address, Insn* insn) {

@@ -188,7 +188,9 @@ class OrderedRun {
     DefaultFloatMode float_mode;
     bool failed = false;
     while (!failed && (next_ < launch_->blocks || !resident_.empty())) {
-      if (next_ < launch_->blocks && resident_.size() < resident_limit_) Admit();
+      do {
+        if (next_ < launch_->blocks && resident_.size() < resident_limit_) Admit();
+      } while (launch_->config.cooperative && next_ < launch_->blocks);
       failed = !Turn();
       if (!failed && !resident_.empty()) HandOver(resident_.front().wave);
     }
@@ -226,7 +228,9 @@ class OrderedRun {
         worker_.ForgetPages();
         current_wave_ = resident_[k].wave;
       }
-      BlockState state = worker_.Run(resident_[k].context, kBlockSlice);
+      bool is_new = k + 1 == resident_.size();
+      uint64_t turn = launch_->config.cooperative ? kGridTurn : is_new ? kFirstTurn : kTurn;
+      BlockState state = worker_.Run(resident_[k].context, turn);
       if (state == BlockState::kFailed) {
         worker_.Finish(resident_[k].context);
         return false;

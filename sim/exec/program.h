@@ -70,6 +70,7 @@ struct KernelCode {
   std::vector<Program*> by_function;               // null when not reachable
   uint32_t static_shared_bytes = 0;
   uint32_t cache_count = 0;
+  bool may_spin = false;  // atomics or volatile access in any space: lanes may wait for other lanes of their warp
   bool ordered = false;  // blocks may talk to each other: run them on one thread, in a fixed order
 };
 

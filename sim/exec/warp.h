@@ -64,6 +64,7 @@ struct Warp {
   uint32_t carry = 0;            // condition code of add.cc and the like, one bit a lane
   uint64_t turn = 0;             // counts selections, for fairness
   bool fair = false;             // the last slice ran out: let the group that waits longest run
+  uint64_t unfair = 0;           // instructions since another group had its turn
   int group_count = 0;
   Group groups[kLanes];
 };

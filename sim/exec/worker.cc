@@ -10,7 +10,9 @@ namespace atp::sim::exec {
 namespace {
 
 constexpr uint64_t kWarpSlice = 20000;  // warp instructions before the next warp of the block has its turn
-constexpr uint64_t kGroupSlice = 512;   // before another group of a diverged warp has its turn
+// Instructions of a diverged warp before a group out of order has its turn. Running ahead of the smallest address costs
+// convergence, so it is done soon only where lanes may wait for each other.
+constexpr uint64_t kSpinPatience = 1000, kPatience = 1000000;
 constexpr uint32_t kMaxLocalBytes = 512 << 10;
 
 template <class T>
@@ -178,7 +180,7 @@ BlockContext* Worker::Start(uint64_t index, TouchTable* touches) {
     warp.live = lanes == kLanes ? kFullMask : (1u << lanes) - 1;
     warp.done = warp.sync_granted = warp.fair = false;
     warp.carry = 0;
-    warp.turn = 0;
+    warp.turn = warp.unfair = 0;
     warp.group_count = 0;
     frame.lanes = warp.live;
     std::memset(frame.regs + entry.zero_begin, 0, entry.zero_end - entry.zero_begin);
@@ -242,10 +244,12 @@ bool Worker::GrowLocal(Warp& warp, uint32_t bytes) {
 
 Worker::WarpState Worker::RunWarp(Warp& warp, uint64_t budget) {
   Block& block = *warp.block;
+  const uint64_t patience = launch_->code->may_spin ? kSpinPatience : kPatience;
   while (true) {
     const Insn *insn, *meeting;
     if (!SelectGroup(warp, &insn, &meeting)) return warp.live == 0 ? WarpState::kDone : WarpState::kBlocked;
-    int64_t slice = static_cast<int64_t>(warp.group_count == 0 ? budget : std::min(budget, kGroupSlice));
+    bool diverged = warp.group_count != 0;
+    int64_t slice = static_cast<int64_t>(diverged ? std::min(budget, patience) : budget);
     int64_t left = slice;
     uint32_t lanes = static_cast<uint32_t>(std::popcount(warp.mask));
     do {
@@ -256,9 +260,11 @@ Worker::WarpState Worker::RunWarp(Warp& warp, uint64_t budget) {
     warp_instructions += ran;
     lane_instructions += ran * lanes;
     if (block.failed) return WarpState::kFailed;
-    if (insn != kStop) {
-      AddGroup(warp, warp.frame, insn, warp.mask);
-      warp.fair = left == 0;
+    if (insn != kStop) AddGroup(warp, warp.frame, insn, warp.mask);
+    warp.unfair = diverged ? warp.unfair + ran : 0;
+    if (warp.unfair >= patience) {
+      warp.fair = true;
+      warp.unfair = 0;
     }
     if (warp_instructions > limit) return WarpState::kRunning;
     budget -= std::min(budget, ran);
