@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole loop: an unmodified program on a card that is too small, under the real library, on the
+// simulated machine, in virtual time.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+struct Outcome {
+  Finished finished;
+  std::vector<double> iteration_ms;
+  std::string results;  // everything printed, but for the times
+  nlohmann::json stats;
+};
+
+// A training run of 54 MiB in tensors of 1 to 4 MiB, or a sweep of 64 MiB.
+const std::vector<std::string> kTrain = {ATP_EXAMPLES "/train_transformer",
+                                         "--layers",
+                                         "1",
+                                         "--width",
+                                         "512",
+                                         "--sequence",
+                                         "16",
+                                         "--iterations",
+                                         "8"};
+const std::vector<std::string> kSweep = {ATP_EXAMPLES "/stream_sweep", "--layers", "16", "--passes",
+                                         "8"};
+
+Outcome Launch(const std::vector<std::string>& command, const std::string& memory,
+               Environment environment) {
+  static int runs = 0;
+  const std::string stats = testing::TempDir() + "closed_loop." + std::to_string(getpid()) + "." +
+                            std::to_string(++runs) + ".json";
+  environment["LD_LIBRARY_PATH"] = ATP_SIM_FOLDER;
+  environment["ATP_SIM_GPU"] = "tiny";
+  environment["ATP_SIM_MEMORY"] = memory;
+  environment["ATP_SIM_STATS"] = stats;
+  const auto policy = environment.find("ATP_POLICY");
+  if (policy == environment.end() || policy->second != "off") {
+    environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  }
+  Outcome outcome;
+  outcome.finished = RunChild(command, environment);
+  static const std::regex time("ms ([0-9.]+)");
+  const std::string& out = outcome.finished.out;
+  for (std::sregex_iterator it(out.begin(), out.end(), time), end; it != end; ++it) {
+    outcome.iteration_ms.push_back(std::stod((*it)[1]));
+  }
+  outcome.results = std::regex_replace(out, time, "");
+  std::ifstream(stats) >> outcome.stats;
+  unlink(stats.c_str());
+  return outcome;
+}
+
+class ClosedLoop : public testing::TestWithParam<std::vector<std::string>> {
+ protected:
+  static constexpr const char* kBig = "1GiB";
+  static constexpr const char* kSmall = "44MiB";
+};
+
+TEST_P(ClosedLoop, ResultsAreThoseOfABigCard) {
+  const Outcome big = Launch(GetParam(), kBig, {{"ATP_POLICY", "off"}});
+  ASSERT_EQ(big.finished.exit_code, 0) << big.finished.err;
+  EXPECT_EQ(Launch(GetParam(), kSmall, {{"ATP_POLICY", "off"}}).finished.exit_code, 2);
+  const Environment settings[] = {
+      {}, {{"ATP_POLICY", "managed"}}, {{"ATP_EXECUTOR", "threads"}}, {{"ATP_SIM_CMA", "0"}}};
+  for (const Environment& setting : settings) {
+    // Without concurrent managed access nothing can move: memory stays plain, and must fit.
+    const bool plain = setting.count("ATP_SIM_CMA") > 0;
+    const Outcome run = Launch(GetParam(), plain ? kBig : kSmall, setting);
+    EXPECT_EQ(run.finished.exit_code, 0) << run.finished.err;
+    EXPECT_EQ(run.results, big.results);
+    EXPECT_EQ(run.stats["discard_violations"], 0);
+  }
+}
+
+TEST_P(ClosedLoop, LearnedPlansBeatPlainManagedMemory) {
+  const Outcome managed = Launch(GetParam(), kSmall, {{"ATP_POLICY", "managed"}});
+  const Outcome learned = Launch(GetParam(), kSmall, {});
+  ASSERT_EQ(learned.iteration_ms.size(), managed.iteration_ms.size());
+  EXPECT_LT(learned.iteration_ms.back(), 0.5 * managed.iteration_ms.back());
+}
+
+TEST_P(ClosedLoop, VirtualTimeIsTheSameInEveryRun) {
+  const Outcome one = Launch(GetParam(), kSmall, {});
+  const Outcome two = Launch(GetParam(), kSmall, {{"ATP_SIM_THREADS", "1"}});
+  EXPECT_EQ(one.iteration_ms, two.iteration_ms);
+  EXPECT_EQ(one.stats["virtual_ms"]["total"], two.stats["virtual_ms"]["total"]);
+}
+
+TEST_P(ClosedLoop, AfterTheLockNothingFaults) {
+  std::vector<std::string> longer = GetParam();
+  longer.back() = "12";
+  const Outcome some = Launch(GetParam(), kSmall, {});
+  const Outcome more = Launch(longer, kSmall, {});
+  // Four more iterations of a locked plan add next to no page faults; managed memory adds them at
+  // the same rate for ever.
+  const Outcome managed = Launch(GetParam(), kSmall, {{"ATP_POLICY", "managed"}});
+  const double per_iteration = managed.stats["faults"]["gpu"].get<double>() / 8;
+  const double added =
+      more.stats["faults"]["gpu"].get<double>() - some.stats["faults"]["gpu"].get<double>();
+  EXPECT_LE(added, 4 * 0.005 * per_iteration);
+}
+
+TEST_P(ClosedLoop, ADriverThatRefusesHintsCostsTimeOnly) {
+  const Outcome big = Launch(GetParam(), kBig, {{"ATP_POLICY", "off"}});
+  for (const char* fault : {"cuMemPrefetchAsync_v2:1+=999", "cuMemPrefetchAsync_v2:20+=999",
+                            "cuStreamWaitEvent:3+=999", "cuStreamCreate:1=2"}) {
+    const Outcome run = Launch(GetParam(), kSmall, {{"ATP_SIM_FAULT", fault}});
+    EXPECT_EQ(run.results, big.results) << fault << run.finished.err;
+    EXPECT_EQ(run.finished.exit_code, 0) << fault << run.finished.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ClosedLoop, testing::Values(kTrain, kSweep),
+                         [](const auto& instance) {
+                           return instance.index == 0 ? "Train" : "Sweep";
+                         });
+
+}  // namespace
+}  // namespace atp::preload
