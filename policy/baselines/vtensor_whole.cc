@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As vtensor.cc, with whole tensors only: what moving parts of tensors brings, all else being equal.
+// As vtensor.cc, with whole tensors only: what moving parts of tensors brings, all else being
+// equal.
 #include "policy/baselines/baseline.h"
 #include "policy/baselines/deficit_walk.h"
 #include "policy/baselines/whole_plan.h"
