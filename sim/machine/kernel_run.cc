@@ -5,15 +5,6 @@
 #include <cmath>
 
 namespace atp::sim {
-namespace {
-
-uint64_t NextStamp() {
-  static uint64_t stamp = 0;  // under the driver's lock, like everything here
-  return ++stamp;
-}
-
-}  // namespace
-
 Time KernelRun::Boundary(size_t wave) const {
   __int128 scaled = static_cast<__int128>(work_.resident_time) * static_cast<__int128>(wave);
   return static_cast<Time>(scaled / static_cast<__int128>(WaveCount()));
@@ -123,7 +114,7 @@ void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
     bool reads = (touch.flags & PageTouch::kRead) != 0,
          writes = (touch.flags & PageTouch::kWrite) != 0;
     bool overwrites = (touch.flags & PageTouch::kOverwritten) != 0;
-    entry.todo.SetRange(page, count);
+    if (order == nullptr) entry.todo.SetRange(page, count);
     if (reads) entry.reads.SetRange(page, count);
     if (writes || overwrites) entry.writes.SetRange(page, count);
     if (reads && !overwrites) entry.depends.SetRange(page, count);
@@ -138,7 +129,7 @@ void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
 // was discarded.
 bool KernelRun::AllThere(Time now) {
   std::vector<WaveBlock> all;
-  const uint64_t stamp = NextStamp();
+  const uint64_t stamp = NewStamp();
   for (size_t wave = wave_; wave < work_.waves.size(); ++wave) {
     Collect(work_.waves[wave].pages, stamp, &all, nullptr);
   }
@@ -151,62 +142,6 @@ bool KernelRun::AllThere(Time now) {
     if ((entry.todo - there).Any() || remote.Any()) return false;
   }
   return true;
-}
-
-void KernelRun::BeginWave() {
-  blocks_.clear();
-  order_.clear();
-  credit_ = 0;
-  remote_reads_ = remote_writes_ = remote_small_ = 0;
-  layout_ = world_.unified.space().layout();
-  Collect(work_.waves[wave_].pages, NextStamp(), &blocks_, &order_);
-  cursors_.clear();
-}
-
-// Memory was freed or split under a running kernel: the rest of the wave is looked up again.
-void KernelRun::RebuildWave() {
-  std::vector<PageTouch> rest;
-  for (const WaveBlock& entry : blocks_) {
-    for (int page = entry.todo.Next(0); page < PageMask::kPages; page = entry.todo.Next(page + 1)) {
-      uint8_t flags = 0;
-      if (entry.reads.Test(page)) flags |= PageTouch::kRead;
-      if (entry.writes.Test(page)) flags |= PageTouch::kWrite;
-      if (entry.writes.Test(page) && !entry.depends.Test(page)) flags |= PageTouch::kOverwritten;
-      rest.push_back({entry.slot * PageMask::kPages + static_cast<uint64_t>(page), flags});
-    }
-  }
-  blocks_.clear();
-  order_.clear();
-  cursors_.clear();
-  layout_ = world_.unified.space().layout();
-  Collect(rest, NextStamp(), &blocks_, &order_);
-}
-
-Time KernelRun::ServeWave(Time now) {
-  if (layout_ != world_.unified.space().layout()) RebuildWave();
-  Retire(now);
-  for (const WaveBlock& entry : blocks_) {
-    if (entry.todo.Any()) return Batch(now);
-  }
-  return FinishWave(now);
-}
-
-// Accesses what can be accessed: those threads go on, and need the page no longer.
-void KernelRun::Retire(Time now) {
-  for (WaveBlock& entry : blocks_) {
-    if (entry.todo.None()) continue;
-    PageMask remote;
-    PageMask done = world_.unified.Accessible(entry.block, device_, entry.todo,
-                                              entry.writes & entry.todo, now, &remote);
-    if (done.None()) continue;
-    entry.todo -= done;
-    world_.unified.Access(entry.block, entry.depends & done, entry.writes & done);
-    if (remote.None()) continue;
-    remote_reads_ += static_cast<uint64_t>((remote & entry.reads).Count());
-    remote_writes_ += static_cast<uint64_t>((remote & entry.writes).Count());
-    bool large = entry.block->views[static_cast<size_t>(device_)].remote_large;
-    if (!large) remote_small_ += static_cast<uint64_t>(remote.Count());
-  }
 }
 
 // What is left of the wave's computing, or of its accesses to host memory when those take longer.
@@ -241,55 +176,6 @@ Time KernelRun::FinishWave(Time now) {
     end = std::max({end, now + scattered, world_.link.Resolve(remote_done_)});
   }
   return end > now ? end : Step(now);
-}
-
-// The next faults: one after the other from each segment of the wave, as the fault buffer would
-// hold them.
-std::vector<KernelRun::Group> KernelRun::NextFaults(int* faults) {
-  size_t segments = std::max<size_t>(1, static_cast<size_t>(world_.shape.multiprocessors) / 2);
-  segments = std::min(segments, order_.size());
-  auto bound = [&](size_t segment) { return order_.size() * segment / segments; };
-  if (cursors_.empty()) {
-    for (size_t segment = 0; segment < segments; ++segment) cursors_.push_back(bound(segment));
-  }
-  auto is_todo = [&](uint32_t where) {
-    return blocks_[where / PageMask::kPages].todo.Test(static_cast<int>(where % PageMask::kPages));
-  };
-  int64_t limit = std::max<int64_t>(1, world_.costs.fault_batch_size);
-  if (work_.threads != 0) limit = std::min<int64_t>(limit, work_.threads);
-  std::vector<Group> groups;
-  const uint64_t stamp = NextStamp();
-  std::vector<size_t> position(segments);
-  for (size_t segment = 0; segment < segments; ++segment) {
-    size_t& cursor = cursors_[segment];
-    while (cursor < bound(segment + 1) && !is_todo(order_[cursor])) ++cursor;
-    position[segment] = cursor;
-  }
-  *faults = 0;
-  for (bool any = true; any && *faults < limit;) {
-    any = false;
-    for (size_t segment = 0; segment < segments && *faults < limit; ++segment) {
-      size_t& at = position[segment];
-      while (at < bound(segment + 1) && !is_todo(order_[at])) ++at;
-      if (at == bound(segment + 1)) continue;
-      uint32_t where = order_[at++];
-      Block* block = blocks_[where / PageMask::kPages].block;
-      if (block->stamp != stamp) {
-        block->stamp = stamp;
-        block->entry = static_cast<uint32_t>(groups.size());
-        groups.push_back({where / PageMask::kPages, PageMask()});
-      }
-      groups[block->entry].pages.Set(static_cast<int>(where % PageMask::kPages));
-      ++*faults;
-      any = true;
-    }
-  }
-  std::sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {
-    const WaveBlock &left = blocks_[a.entry], &right = blocks_[b.entry];
-    if (left.slot != right.slot) return left.slot < right.slot;
-    return left.block->valid.Next(0) < right.block->valid.Next(0);
-  });
-  return groups;
 }
 
 Time KernelRun::Batch(Time now) {

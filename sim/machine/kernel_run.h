@@ -27,7 +27,7 @@ class KernelRun : public Run {
   struct WaveBlock {
     Block* block = nullptr;
     uint64_t slot = 0;
-    PageMask todo;  // not yet accessed in this wave
+    PageMask todo;  // asked for in this wave, and not accessed yet
     PageMask reads, writes;
     PageMask depends;  // read before anything else: old content matters
   };
@@ -42,7 +42,12 @@ class KernelRun : public Run {
   void Collect(const std::vector<PageTouch>& pages, uint64_t stamp, std::vector<WaveBlock>* blocks,
                std::vector<uint32_t>* order);
   void BeginWave();
+  void LayOutSegments();
   void RebuildWave();
+  bool Issue();
+  void Ask(uint32_t where);
+  bool IsTodo(uint32_t where) const;
+  static uint64_t NewStamp();
   Time ServeWave(Time now);
   void Retire(Time now);
   Time FinishWave(Time now);
@@ -70,7 +75,14 @@ class KernelRun : public Run {
   // The wave that faults.
   std::vector<WaveBlock> blocks_;
   std::vector<uint32_t> order_;  // entry of blocks_ * 512 + page, in order of first touch
-  std::vector<size_t> cursors_;
+  struct Segment {
+    size_t cursor = 0;   // before it everything has been accessed
+    size_t reached = 0;  // threads have asked for everything before it
+    size_t end = 0;
+  };
+  std::vector<Segment> segments_;
+  size_t window_ = 0;             // pages of a segment that its threads can be at
+  std::vector<uint32_t> active_;  // entries of blocks_ with something to do
   uint64_t layout_ = 0;
   Time credit_ = 0;  // computing done while batches were served
   Time batch_start_ = 0;

@@ -10,10 +10,14 @@
 namespace atp::sim {
 namespace {
 
-// Bytes that cross device memory, at most: each touched page once for reading and once for writing.
-// A working set that fits the cache is loaded once; a larger one once for each wave that touches
-// it.
-double DeviceMemoryBytes(const ExecResult& result, uint64_t l2_bytes) {
+struct MemoryWork {
+  double bytes = 0;
+  double pages = 0;  // visits to pages: each opens a row
+};
+
+// What crosses device memory, at most: each touched page once for reading and once for writing. A
+// working set that fits the cache is loaded once; a larger one once for each wave that touches it.
+MemoryWork DeviceMemoryWork(const ExecResult& result, uint64_t l2_bytes) {
   struct Slot {
     PageMask read, written;
   };
@@ -41,9 +45,10 @@ double DeviceMemoryBytes(const ExecResult& result, uint64_t l2_bytes) {
     moved += static_cast<uint64_t>(pages.read.Count() + pages.written.Count());
   }
   bool fits = (distinct << kPageBits) <= l2_bytes;
-  uint64_t bytes = (fits ? moved : every_time) << kPageBits;
-  return static_cast<double>(
-      std::min(bytes, result.sector_bytes == 0 ? bytes : result.sector_bytes));
+  uint64_t pages = fits ? moved : every_time;
+  uint64_t bytes = pages << kPageBits;
+  uint64_t requested = result.sector_bytes == 0 ? bytes : result.sector_bytes;
+  return {static_cast<double>(std::min(bytes, requested)), static_cast<double>(pages)};
 }
 
 uint64_t Volume(const uint32_t size[3]) { return uint64_t{size[0]} * size[1] * size[2]; }
@@ -68,9 +73,11 @@ Time RooflineTime(const Costs& costs, const DeviceShape& shape, const LaunchConf
       issue_share * costs.issue_per_clock * costs.issue_efficiency * shape.clock_khz * 1e3;
   double l2 = memory_share * static_cast<double>(costs.l2);
   double dram = memory_share * static_cast<double>(costs.dram) * costs.dram_efficiency;
-  double seconds = std::max({static_cast<double>(result.warp_instructions) / issue,
-                             static_cast<double>(result.sector_bytes) / l2,
-                             DeviceMemoryBytes(result, shape.l2_bytes) / dram});
+  MemoryWork work = DeviceMemoryWork(result, shape.l2_bytes);
+  double rows = work.pages * static_cast<double>(costs.row_open) * 1e-12 / memory_share;
+  double seconds =
+      std::max({static_cast<double>(result.warp_instructions) / issue,
+                static_cast<double>(result.sector_bytes) / l2, work.bytes / dram + rows});
   return costs.kernel_launch +
          static_cast<Time>(std::llround(seconds * static_cast<double>(kSecond)));
 }

@@ -43,8 +43,8 @@ TEST_F(RooflineTest, AnEmptyKernelCostsItsLaunch) {
 
 TEST_F(RooflineTest, AStreamGoesAtTheRateOfDeviceMemory) {
   uint64_t bytes = uint64_t{1} << 30;
-  EXPECT_NEAR(static_cast<double>(bytes) / Seconds(Grid(100000), Stream(bytes)) / 1e9, 1555 * 0.88,
-              1);
+  EXPECT_NEAR(static_cast<double>(bytes) / Seconds(Grid(100000), Stream(bytes)) / 1e9,
+              1 / (1 / (1555 * 0.88) + 0.13 / 4096), 1);
 }
 
 TEST_F(RooflineTest, BytesThatAreReadTwiceFromTheCacheCrossMemoryOnce) {
@@ -61,7 +61,7 @@ TEST_F(RooflineTest, BytesThatAreReadTwiceFromTheCacheCrossMemoryOnce) {
 TEST_F(RooflineTest, ScatteredAccessesCountTheirSectorsNotWholePages) {
   ExecResult scattered = Stream(1 << 30);
   scattered.sector_bytes /= 128;
-  EXPECT_LT(Seconds(Grid(100000), scattered), Seconds(Grid(100000), Stream(1 << 30)) / 20);
+  EXPECT_LT(Seconds(Grid(100000), scattered), Seconds(Grid(100000), Stream(1 << 30)) / 10);
 }
 
 TEST_F(RooflineTest, InstructionsAreIssuedByAllMultiprocessors) {
