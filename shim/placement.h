@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which memory serves an allocation of the program, and how it is given back (docs/architecture.md:
-// "Where memory comes from").
+// Which memory serves an allocation of the program, and how it is given back.
 //
 // Managed memory, rounded up to 2 MiB, for what may have to move. Allocations below 1 MiB stay
 // plain device memory, packed by the driver, up to 5 % of the budget, and are packed into managed

@@ -4,6 +4,8 @@
 // the driver gave without it; every other answer must be the same to the letter.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
@@ -177,6 +179,34 @@ TEST(LookupNext, NextNeverMeansTheCallerItselfInEitherOrder) {
         << answers;
   }
 }
+
+class RuntimeTest : public testing::TestWithParam<const char*> {};
+
+// The start-up of NVIDIA's runtime: the same end with and without us, and every one of its look-ups
+// came through our hook.
+TEST_P(RuntimeTest, OfNvidiaLooksEverythingUpThroughUsAndEndsAsWithoutUs) {
+  char folder[] = "/tmp/atp-runtime-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string report = std::string(folder) + "/report.json";
+  Environment environment = {
+      {"LD_LIBRARY_PATH", kFolder + "/driver:" + std::string(ATP_CUDA_LIBRARIES)},
+      {"LD_PRELOAD", Preload({})}};
+  const Finished native = RunChild({kFolder + "/" + GetParam()}, environment);
+  environment["LD_PRELOAD"] = Preload({kShim});
+  environment["ATP_REPORT"] = report;
+  const Finished with = RunChild({kFolder + "/" + GetParam()}, environment);
+  EXPECT_EQ(native.exit_code, 0) << native.err;
+  EXPECT_EQ(with.out, native.out);
+  EXPECT_EQ(with.err, native.err);
+  std::ifstream file(report);
+  const nlohmann::json parsed = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_FALSE(parsed.is_discarded()) << "no report";
+  EXPECT_GE(parsed["hooks"].value("cuGetProcAddress_v2", 0), 400) << parsed.dump();
+  unlink(report.c_str());
+  rmdir(folder);
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, RuntimeTest, testing::Values("runtime_shared", "runtime_static"));
 
 }  // namespace
 }  // namespace atp::preload
