@@ -21,7 +21,13 @@ MachineStatus PerformHint(World* world, Pass* pass, const Hint& hint) {
                  : world->unified.PrefetchToDevice(pass, hint.address, hint.bytes, hint.location);
   }
   world->lock.HoldRead(pass->cpu);
-  pass->done.at = std::max(pass->done.at, pass->cpu) + world->costs.page_table;
+  if (hint.prefetch && hint.location == kHost) {
+    // The thread has waited for every copy: when the call returns the stream is idle again, and the
+    // next hint on it is not a deferred one.
+    pass->done = Interconnect::After(pass->cpu);
+  } else {
+    pass->done.at = std::max(pass->done.at, pass->cpu) + world->costs.page_table;
+  }
   return status;
 }
 

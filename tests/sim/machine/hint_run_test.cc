@@ -36,6 +36,19 @@ TEST(HintRun, HintsOnBusyStreamsGoOneAfterTheOtherThroughOneThread) {
   EXPECT_LT(idle->Now(idle.lane) - begin, time - kMs);
 }
 
+TEST(HintRun, APrefetchToTheHostLeavesItsStreamIdleEvenWhenTheOtherDirectionGetsBusy) {
+  Bench bench(64);
+  uint64_t a = bench.Managed(32);
+  bench.Write(a, 16 * kBlock);
+  bench->HostAccess(bench.lane, a + 16 * kBlock, 16 * kBlock, true);
+  Lane other = bench->NewLane(bench->Now(bench.lane));
+  for (uint64_t i = 0; i < 16; i += 4) {
+    bench->Prefetch(bench.lane, bench.side, a + i * kBlock, 4 * kBlock, kHost);
+    if (i == 0) bench->Prefetch(other, bench.stream, a + 16 * kBlock, 16 * kBlock, 0);
+  }
+  EXPECT_EQ(bench.stats().deferred_hints, 0u);
+}
+
 TEST(HintRun, WorkAfterAHintInItsStreamWaitsForIt) {
   Bench bench(64);
   uint64_t a = bench.Managed(16);
