@@ -31,6 +31,8 @@ constexpr uint64_t kMeasureEvery = 32;
 constexpr double kDrift = 0.03;
 // So many planned periods in a row slower than plain managed memory, and the plan is given up.
 constexpr unsigned kSlowerLimit = 3;
+// A later plan that is slower than the best one by this much gives way to it.
+constexpr double kWorse = 0.01;
 constexpr uint64_t kLetGoLimit = 8;
 
 unsigned long long Count(uint64_t n) { return n; }
@@ -100,11 +102,12 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
-  const auto uses = [&](const Placed& t) { return t.allocation == allocation; };
-  if (schedule_ != nullptr &&
-      std::any_of(schedule_->tensors.begin(), schedule_->tensors.end(), uses)) {
-    Break();
-  }
+  const auto uses = [&](const std::shared_ptr<const Schedule>& schedule) {
+    const auto is = [&](const Placed& t) { return t.allocation == allocation; };
+    return schedule != nullptr &&
+           std::any_of(schedule->tensors.begin(), schedule->tensors.end(), is);
+  };
+  if (uses(schedule_) || uses(best_)) Break();
   residency_.Remove(allocation);
   // A mover may be inside the driver with this very range.
   if (executor_ != nullptr && !traffic_.Quiet()) {
@@ -178,10 +181,11 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   if (schedule_ != nullptr) {
     ++period_;
     ++statistics_.planned_periods;
-    Judge();
+    Judge(lock);
+    if (mode_ == Mode::kOff) return;
   }
   PlanOutput made;
-  if (job_.Take(&made) && made.frees == frees_) {
+  if (job_.Take(&made) && made.frees == frees_ && !settled_) {
     if (made.schedule == nullptr) return TurnOff(made.why.c_str());
     if (made.schedule->length == state.length) {
       phase_ = state.phase;
@@ -195,7 +199,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
                         std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
   if (drifted) seconds_ = std::move(seconds);
   // Only after a whole period do the last launches belong together.
-  if ((schedule_ == nullptr || drifted) && state.period > 0 && !job_.busy()) {
+  if ((schedule_ == nullptr || (drifted && !settled_)) && state.period > 0 && !job_.busy()) {
     RequestPlan(state.length);
     // Where planning takes no time of its own, the plan starts with this very period.
     if (turns_ && job_.Take(&made)) {
@@ -245,7 +249,7 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   MarkStreams(&mark);
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
                     approach.resident, mark);
-  boundary_ = {};
+  boundaries_ = 0;
   slower_ = 0;
   timer_.Start(schedule_->length);
   executor_->Changed();
@@ -265,7 +269,8 @@ void DeviceLoop::Break() {
   traffic_.Deactivate();
   timer_.Drop();
   schedule_.reset();
-  boundary_ = {};
+  best_.reset();
+  settled_ = false;
   plain_length_ = 0;
   plain_count_ = 0;
   // From here on the driver moves pages by itself.
@@ -290,25 +295,38 @@ void DeviceLoop::ReadPlainPeriod() {
   plain_length_ = 0;
 }
 
-// Compares what a planned period took with what it took before; a plan that does not pay is given
-// up.
-void DeviceLoop::Judge() {
+// What the period before the last one took, 0 when that is not known yet.
+double DeviceLoop::LastPeriodSeconds() {
+  if (boundaries_ < 2) return 0;
+  const CUevent begin = boundary_[boundaries_ % 2], end = boundary_[(boundaries_ + 1) % 2];
+  return hints_.Done(end) ? hints_.Elapsed(begin, end) : 0;
+}
+
+// Compares what a planned period took with the best plan so far and with plain managed memory: a
+// plan that does not pay is given up.
+void DeviceLoop::Judge(Lock& lock) {
   if (streams_.empty()) return;
   ReadPlainPeriod();
-  CUevent& now = boundary_[period_ % 2];
-  const CUevent last = boundary_[(period_ + 1) % 2];
-  if (last != nullptr && now != nullptr && hints_.Done(last)) {
-    const double took =
-        hints_.Elapsed(now, last);  // `now` still holds the start of the period before
-    if (took > 0) {
-      statistics_.seconds += took;
-      ++statistics_.measured;
-      slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
+  bool worse = false;
+  if (const double took = LastPeriodSeconds(); took > 0) {
+    statistics_.seconds += took;
+    ++statistics_.measured;
+    slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
+    worse = best_ != nullptr && schedule_ != best_ && took > best_seconds_ * (1 + kWorse);
+    if (best_ == nullptr || took < best_seconds_) {
+      best_ = schedule_;
+      best_seconds_ = took;
     }
   }
+  CUevent& now = boundary_[boundaries_++ % 2];
   if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
   hints_.Record(now, streams_.front().handle, streams_.front().per_thread);
-  if (slower_ >= kSlowerLimit) TurnOff("planned periods take longer than plain managed memory");
+  if (slower_ >= kSlowerLimit) {
+    TurnOff("planned periods take longer than plain managed memory");
+  } else if (worse) {
+    settled_ = true;
+    Adopt(best_, lock);
+  }
 }
 
 void DeviceLoop::MarkStreams(LaunchMark* mark) {

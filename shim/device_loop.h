@@ -58,7 +58,8 @@ class DeviceLoop : private Traffic::Observer {
   void Break();
   void ClockPlain(const LaunchView& launch);
   void ReadPlainPeriod();
-  void Judge();
+  double LastPeriodSeconds();
+  void Judge(Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
   void MarkStreams(LaunchMark* mark);
   bool RememberStream(const LaunchView& launch);
@@ -105,7 +106,11 @@ class DeviceLoop : private Traffic::Observer {
     double seconds = 0;  // of planned periods that were measured
     uint64_t measured = 0;
   } statistics_;
-  std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods
+  std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
+  uint64_t boundaries_ = 0;            // recorded since the schedule was adopted
+  std::shared_ptr<const Schedule> best_;
+  double best_seconds_ = 0;
+  bool settled_ = false;  // a later plan was worse than `best_`: no more plans until a break
   static constexpr uint64_t kPlainRing = 4096;
   std::vector<CUevent> plain_ring_;
   uint64_t plain_count_ = 0;   // launches since the last break
