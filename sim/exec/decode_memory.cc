@@ -11,12 +11,19 @@ using ptx::Type;
 
 namespace {
 
-enum MemoryAux : uint32_t { kAuxGeneric = 1, kAuxShared = 2, kAuxWideAddress = 4 };  // as handlers/memory.h
+enum MemoryAux : uint32_t {
+  kAuxGeneric = 1,
+  kAuxShared = 2,
+  kAuxWideAddress = 4
+};  // as handlers/memory.h
 
-bool IsParamSpace(const ptx::Op& op) { return op.HasAny({Mod::kParam, Mod::kParamEntry, Mod::kParamFunc}); }
+bool IsParamSpace(const ptx::Op& op) {
+  return op.HasAny({Mod::kParam, Mod::kParamEntry, Mod::kParamFunc});
+}
 
 bool HasSpace(const ptx::Op& op) {
-  return ptx::IsSharedSpace(op) || IsParamSpace(op) || op.HasAny({Mod::kGlobal, Mod::kLocal, Mod::kConst});
+  return ptx::IsSharedSpace(op) || IsParamSpace(op) ||
+         op.HasAny({Mod::kGlobal, Mod::kLocal, Mod::kConst});
 }
 
 }  // namespace
@@ -46,7 +53,8 @@ bool Decoder::DataOperands(const ptx::Op& op, const Operand& data, bool store, u
   if ((is_vector ? data.count : 1) != op.vector) return Fail("vector width does not fit");
   for (uint32_t k = 0; k < op.vector; ++k) {
     const Operand& element = is_vector ? Element(data, k) : data;
-    bool ok = store ? Source(element, op.type(), &slots[k]) : Destination(element, op.type(), &slots[k]);
+    bool ok =
+        store ? Source(element, op.type(), &slots[k]) : Destination(element, op.type(), &slots[k]);
     if (!ok) return false;
     // Two elements of one vector may both be dropped, or be the same register: each needs a place.
     if (!store && element.kind == Operand::Kind::kSink) slots[k] = NewSlot(8 * kLanes);
@@ -56,7 +64,8 @@ bool Decoder::DataOperands(const ptx::Op& op, const Operand& data, bool store, u
 
 bool Decoder::DecodeLoad(const ptx::Op& op) {
   // A trailing cache policy is a hint only.
-  if (arg_count() != 2 && !(arg_count() == 3 && op.Has(Mod::kCachePolicy))) return Fail("wrong number of operands");
+  if (arg_count() != 2 && !(arg_count() == 3 && op.Has(Mod::kCachePolicy)))
+    return Fail("wrong number of operands");
   Address address;
   if (!ReadAddress(Arg(1), op, &address)) return false;
   bool is_param = IsParamSpace(op);
@@ -64,7 +73,8 @@ bool Decoder::DecodeLoad(const ptx::Op& op) {
   if (is_param && address.is_param) {
     const ptx::Variable* variable = Element(Arg(1), 0).variable;
     bool is_kernel_parameter = false;
-    for (const ptx::Variable& parameter : function_.params) is_kernel_parameter |= &parameter == variable;
+    for (const ptx::Variable& parameter : function_.params)
+      is_kernel_parameter |= &parameter == variable;
     if (is_kernel_parameter && function_.is_entry) return DecodeKernelParam(op, address);
   }
   Form form;
@@ -101,7 +111,8 @@ bool Decoder::DecodeKernelParam(const ptx::Op& op, const Address& address) {
   if (bytes == 0 || bytes > 8) return Fail("unsupported opcode " + std::string(op.text));
   uint64_t total = 0;
   for (const ptx::Variable& parameter : function_.params) {
-    total = (total + parameter.alignment - 1) / parameter.alignment * parameter.alignment + parameter.bytes;
+    total = (total + parameter.alignment - 1) / parameter.alignment * parameter.alignment +
+            parameter.bytes;
   }
   if (address.imm < 0 || static_cast<uint64_t>(address.imm) + bytes * op.vector > total) {
     return Fail("read beyond the parameters");
@@ -124,14 +135,16 @@ bool Decoder::DecodeKernelParam(const ptx::Op& op, const Address& address) {
 }
 
 bool Decoder::DecodeStore(const ptx::Op& op) {
-  if (arg_count() != 2 && !(arg_count() == 3 && op.Has(Mod::kCachePolicy))) return Fail("wrong number of operands");
+  if (arg_count() != 2 && !(arg_count() == 3 && op.Has(Mod::kCachePolicy)))
+    return Fail("wrong number of operands");
   Address address;
   if (!ReadAddress(Arg(0), op, &address)) return false;
   Form form;
   form.stack_param = IsParamSpace(op);
   if (form.stack_param != address.is_param) return Fail("bad store to a parameter");
   Handler handler = builder_.variant().pick(op, form);
-  if (handler == nullptr || op.Has(Mod::kConst)) return Fail("unsupported opcode " + std::string(op.text));
+  if (handler == nullptr || op.Has(Mod::kConst))
+    return Fail("unsupported opcode " + std::string(op.text));
   NoteOrdering(op);
   uint32_t slots[6] = {};
   if (!DataOperands(op, Arg(1), true, slots)) return false;
@@ -165,7 +178,9 @@ bool Decoder::DecodeAtomic(const ptx::Op& op) {
     if (!Source(Arg(first + 1 + k), op.type(), &slots[1 + k])) return false;
   }
   if (operands == 1) slots[2] = slots[1];
-  if (has_result && Arg(0).kind != Operand::Kind::kSink && !Destination(Arg(0), op.type(), &slots[0])) return false;
+  if (has_result && Arg(0).kind != Operand::Kind::kSink &&
+      !Destination(Arg(0), op.type(), &slots[0]))
+    return false;
   Insn& insn = Emit(handler);
   std::copy(slots, slots + 3, insn.r);
   PutAddress(op, address, &insn);

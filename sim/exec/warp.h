@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of running code: frames, groups of lanes, warps, blocks, and the worker that runs them.
 //
-// Plain structures, because the handlers that read them are compiled for several instruction sets: no inline function of
-// a standard container may be instantiated there (the linker would keep one copy for all). Everything here belongs to the thread
-// that runs the block.
+// Plain structures, because the handlers that read them are compiled for several instruction sets:
+// no inline function of a standard container may be instantiated there (the linker would keep one
+// copy for all). Everything here belongs to the thread that runs the block.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,17 @@ struct Frame {
   Frame* caller = nullptr;
   const Insn* call_site = nullptr;  // in the caller; lanes go on after it
   uint8_t* regs = nullptr;
-  uint32_t lanes = 0;               // lanes that have not returned
+  uint32_t lanes = 0;  // lanes that have not returned
   uint32_t depth = 0;
-  uint32_t local_base = 0;          // start of this function's locals in each lane's stack
+  uint32_t local_base = 0;  // start of this function's locals in each lane's stack
   Frame* next_free = nullptr;
-  uint32_t index = 0;               // of the program in its kernel
+  uint32_t index = 0;  // of the program in its kernel
 };
 
 enum class GroupState : uint8_t { kReady, kAtBarrier, kAtSync, kYielded };
 
-// Lanes at the same place. A warp runs one group at a time: the deepest frame first, then the smallest address.
+// Lanes at the same place. A warp runs one group at a time: the deepest frame first, then the
+// smallest address.
 struct Group {
   Frame* frame = nullptr;
   const Insn* pc = nullptr;
@@ -48,23 +49,24 @@ struct Group {
 };
 
 struct Warp {
-  uint8_t* regs = nullptr;   // of the current frame
-  uint32_t mask = 0;         // lanes of the current group that take part
-  uint32_t live = 0;         // lanes that have not exited
+  uint8_t* regs = nullptr;  // of the current frame
+  uint32_t mask = 0;        // lanes of the current group that take part
+  uint32_t live = 0;        // lanes that have not exited
   Frame* frame = nullptr;
   Block* block = nullptr;
   Worker* worker = nullptr;
   AccessCache* caches = nullptr;
-  uint8_t* local = nullptr;      // stacks of the lanes, one after the other
-  uint32_t local_stride = 0;     // bytes per lane
-  uint32_t index = 0;            // in the block
-  bool sync_granted = false;     // the current group may pass a *.sync instruction without the missing lanes
+  uint8_t* local = nullptr;   // stacks of the lanes, one after the other
+  uint32_t local_stride = 0;  // bytes per lane
+  uint32_t index = 0;         // in the block
+  bool sync_granted =
+      false;  // the current group may pass a *.sync instruction without the missing lanes
   bool done = false;
-  uint64_t sectors = 0;          // 32-byte sectors asked for
-  uint32_t carry = 0;            // condition code of add.cc and the like, one bit a lane
-  uint64_t turn = 0;             // counts selections, for fairness
-  bool fair = false;             // the last slice ran out: let the group that waits longest run
-  uint64_t unfair = 0;           // instructions since another group had its turn
+  uint64_t sectors = 0;  // 32-byte sectors asked for
+  uint32_t carry = 0;    // condition code of add.cc and the like, one bit a lane
+  uint64_t turn = 0;     // counts selections, for fairness
+  bool fair = false;     // the last slice ran out: let the group that waits longest run
+  uint64_t unfair = 0;   // instructions since another group had its turn
   int group_count = 0;
   Group groups[kLanes];
 };
@@ -72,7 +74,7 @@ struct Warp {
 struct Barrier {
   uint32_t expected = 0;  // threads; 0 = all of the block
   uint32_t arrived = 0;
-  uint32_t parked = 0;    // threads that wait (arrived without waiting are not counted)
+  uint32_t parked = 0;  // threads that wait (arrived without waiting are not counted)
   uint32_t count_true = 0, count_all = 0;
 };
 
@@ -91,7 +93,7 @@ struct Block {
   uint8_t* shared = nullptr;
   uint32_t shared_bytes = 0;
   uint32_t next_warp = 0;
-  uint64_t issued = 0;       // instructions of finished slices
+  uint64_t issued = 0;  // instructions of finished slices
   uint64_t slept_ns = 0;
   Barrier barriers[kBarriers];
   TouchTable* touches = nullptr;
@@ -102,15 +104,19 @@ struct Block {
 
 // Ends the launch: records the first failure of this block. Always returns kStop.
 const Insn* Fail(Warp& warp, const Insn* insn, ExecStatus status, const char* what);
-const Insn* FailAddress(Warp& warp, const Insn* insn, ExecStatus status, const char* space, uint64_t address);
+const Insn* FailAddress(Warp& warp, const Insn* insn, ExecStatus status, const char* space,
+                        uint64_t address);
 
-// Puts the region that holds [address, address + bytes) into `cache`; false when there is none or it may not be written.
+// Puts the region that holds [address, address + bytes) into `cache`; false when there is none or
+// it may not be written.
 bool ResolveRegion(Warp& warp, AccessCache* cache, uint64_t address, uint32_t bytes, bool write);
 void TouchRead(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end);
 void TouchWrite(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end);
 
-// Host address of [address, address + bytes) in any space as one lane sees it; null when out of bounds. Records the touch.
-uint8_t* LaneAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes, bool read, bool write);
+// Host address of [address, address + bytes) in any space as one lane sees it; null when out of
+// bounds. Records the touch.
+uint8_t* LaneAddress(Warp& warp, const Insn* insn, int lane, uint64_t address, uint32_t bytes,
+                     bool read, bool write);
 
 void AddGroup(Warp& warp, Frame* frame, const Insn* pc, uint32_t mask);
 const Insn* CallFunction(Warp& warp, const Insn* insn, const Program* callee, uint32_t mask);
@@ -122,7 +128,7 @@ const Insn* ArriveBarrier(Warp& warp, const Insn* insn);
 // Puts the current group aside until the lanes of `members` have come too (or cannot come).
 const Insn* ParkForSync(Warp& warp, const Insn* insn);
 const Insn* Yield(Warp& warp, const Insn* insn, uint64_t sleep_ns);
-uint64_t ClockOf(Warp& warp);         // virtual clock of the block, in cycles
-uint64_t GlobalTimer(Warp& warp);     // virtual nanoseconds
+uint64_t ClockOf(Warp& warp);      // virtual clock of the block, in cycles
+uint64_t GlobalTimer(Warp& warp);  // virtual nanoseconds
 
 }  // namespace atp::sim::exec

@@ -9,9 +9,10 @@
 namespace atp::sim::exec {
 namespace {
 
-constexpr uint64_t kWarpSlice = 20000;  // warp instructions before the next warp of the block has its turn
-// Instructions of a diverged warp before a group out of order has its turn. Running ahead of the smallest address costs
-// convergence, so it is done soon only where lanes may wait for each other.
+constexpr uint64_t kWarpSlice =
+    20000;  // warp instructions before the next warp of the block has its turn
+// Instructions of a diverged warp before a group out of order has its turn. Running ahead of the
+// smallest address costs convergence, so it is done soon only where lanes may wait for each other.
 constexpr uint64_t kSpinPatience = 1000, kPatience = 1000000;
 constexpr uint32_t kMaxLocalBytes = 512 << 10;
 
@@ -39,35 +40,64 @@ uint64_t SpecialValue(const Warp& warp, Special special, uint32_t lane) {
   uint32_t bit = 1u << lane, thread = warp.index * kLanes + lane;
   uint64_t workspace = TagBase(kTagInternal);
   switch (special) {
-    case Special::kTidX: return ThreadCoordinate(config, thread, 0);
-    case Special::kTidY: return ThreadCoordinate(config, thread, 1);
-    case Special::kTidZ: return ThreadCoordinate(config, thread, 2);
-    case Special::kLaneId: return lane;
-    case Special::kLaneMaskEq: return bit;
-    case Special::kLaneMaskLt: return bit - 1;
-    case Special::kLaneMaskLe: return bit | (bit - 1);
-    case Special::kLaneMaskGt: return ~(bit | (bit - 1));
-    case Special::kLaneMaskGe: return ~(bit - 1);
-    case Special::kWarpId: return warp.index;
-    case Special::kCtaIdX: return block.id[0];
-    case Special::kCtaIdY: return block.id[1];
-    case Special::kCtaIdZ: return block.id[2];
-    case Special::kSmId: return 0;
-    case Special::kNtidX: return config.block[0];
-    case Special::kNtidY: return config.block[1];
-    case Special::kNtidZ: return config.block[2];
-    case Special::kNctaIdX: return config.grid[0];
-    case Special::kNctaIdY: return config.grid[1];
-    case Special::kNctaIdZ: return config.grid[2];
-    case Special::kNwarpId: return 64;
-    case Special::kNsmId: return 1;
-    case Special::kGridId: return 1;
-    case Special::kEnvReg1: return config.cooperative ? workspace >> 32 : 0;
-    case Special::kEnvReg2: return config.cooperative ? workspace & 0xffffffffu : 0;
-    case Special::kDynamicShared: return config.dynamic_shared_bytes;
-    case Special::kTotalShared: return block.shared_bytes;
-    case Special::kOne: return 1;
-    default: return 0;
+    case Special::kTidX:
+      return ThreadCoordinate(config, thread, 0);
+    case Special::kTidY:
+      return ThreadCoordinate(config, thread, 1);
+    case Special::kTidZ:
+      return ThreadCoordinate(config, thread, 2);
+    case Special::kLaneId:
+      return lane;
+    case Special::kLaneMaskEq:
+      return bit;
+    case Special::kLaneMaskLt:
+      return bit - 1;
+    case Special::kLaneMaskLe:
+      return bit | (bit - 1);
+    case Special::kLaneMaskGt:
+      return ~(bit | (bit - 1));
+    case Special::kLaneMaskGe:
+      return ~(bit - 1);
+    case Special::kWarpId:
+      return warp.index;
+    case Special::kCtaIdX:
+      return block.id[0];
+    case Special::kCtaIdY:
+      return block.id[1];
+    case Special::kCtaIdZ:
+      return block.id[2];
+    case Special::kSmId:
+      return 0;
+    case Special::kNtidX:
+      return config.block[0];
+    case Special::kNtidY:
+      return config.block[1];
+    case Special::kNtidZ:
+      return config.block[2];
+    case Special::kNctaIdX:
+      return config.grid[0];
+    case Special::kNctaIdY:
+      return config.grid[1];
+    case Special::kNctaIdZ:
+      return config.grid[2];
+    case Special::kNwarpId:
+      return 64;
+    case Special::kNsmId:
+      return 1;
+    case Special::kGridId:
+      return 1;
+    case Special::kEnvReg1:
+      return config.cooperative ? workspace >> 32 : 0;
+    case Special::kEnvReg2:
+      return config.cooperative ? workspace & 0xffffffffu : 0;
+    case Special::kDynamicShared:
+      return config.dynamic_shared_bytes;
+    case Special::kTotalShared:
+      return block.shared_bytes;
+    case Special::kOne:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -234,8 +264,8 @@ bool Worker::GrowLocal(Warp& warp, uint32_t bytes) {
   uint8_t* memory = Aligned(&context->local[warp.index], static_cast<size_t>(stride) * kLanes);
   std::memset(memory, 0, static_cast<size_t>(stride) * kLanes);
   for (int l = 0; l < kLanes && warp.local_stride != 0; ++l) {
-    std::memcpy(memory + static_cast<size_t>(l) * stride, warp.local + static_cast<size_t>(l) * warp.local_stride,
-                warp.local_stride);
+    std::memcpy(memory + static_cast<size_t>(l) * stride,
+                warp.local + static_cast<size_t>(l) * warp.local_stride, warp.local_stride);
   }
   warp.local = memory;
   warp.local_stride = stride;
@@ -247,14 +277,16 @@ Worker::WarpState Worker::RunWarp(Warp& warp, uint64_t budget) {
   const uint64_t patience = launch_->code->may_spin ? kSpinPatience : kPatience;
   while (true) {
     const Insn *insn, *meeting;
-    if (!SelectGroup(warp, &insn, &meeting)) return warp.live == 0 ? WarpState::kDone : WarpState::kBlocked;
+    if (!SelectGroup(warp, &insn, &meeting))
+      return warp.live == 0 ? WarpState::kDone : WarpState::kBlocked;
     bool diverged = warp.group_count != 0;
     int64_t slice = static_cast<int64_t>(diverged ? std::min(budget, patience) : budget);
     int64_t left = slice;
     uint32_t lanes = static_cast<uint32_t>(std::popcount(warp.mask));
     do {
       insn = insn->run(warp, insn);
-    } while (--left > 0 && reinterpret_cast<uintptr_t>(insn) < reinterpret_cast<uintptr_t>(meeting));
+    } while (--left > 0 &&
+             reinterpret_cast<uintptr_t>(insn) < reinterpret_cast<uintptr_t>(meeting));
     uint64_t ran = static_cast<uint64_t>(slice - left);
     block.issued += ran;
     warp_instructions += ran;
@@ -304,7 +336,8 @@ BlockState Worker::Run(BlockContext* context, uint64_t budget) {
       Warp* waiting = block.warps;
       while (waiting->done) ++waiting;
       waiting->frame = waiting->groups[0].frame;
-      Fail(*waiting, waiting->groups[0].pc, ExecStatus::kInstructionLimit, "deadlock: every thread waits at a barrier");
+      Fail(*waiting, waiting->groups[0].pc, ExecStatus::kInstructionLimit,
+           "deadlock: every thread waits at a barrier");
       return BlockState::kFailed;
     }
   }
