@@ -45,14 +45,16 @@ TEST(PlanReplay, WhatFitsTakesTheTimeOfItsLaunches) {
   EXPECT_EQ(result.h2d + result.d2h, 0u);
 }
 
-TEST(PlanReplay, APlanTakesTheTimeThatThePlannerSays) {
+TEST(PlanReplay, APlanTakesNoMoreThanTheTimeThatThePlannerSays) {
   const Trace trace = Training(16);
   for (Bytes share : {3, 5, 8}) {
     const Bytes memory = PeakLiveBytes(trace) * share / 10;
     const Plan plan = PlanFor(trace, memory);
     const ReplayResult result = ReplayPlan(trace, plan, Ideal(memory));
     ASSERT_TRUE(result.completed) << result.why;
-    EXPECT_NEAR(result.period_seconds, plan.period_seconds, 1e-4 * plan.period_seconds);
+    // Never later; a little earlier where the plan reserves room in steps larger than blocks.
+    EXPECT_LE(result.period_seconds, plan.period_seconds * (1 + 1e-4));
+    EXPECT_GE(result.period_seconds, plan.period_seconds * 0.99);
     EXPECT_EQ(result.fault_blocks, 0u);
     EXPECT_EQ(result.forced_evictions, 0u);
     EXPECT_LE(result.peak, memory);
