@@ -6,6 +6,7 @@ namespace atp::sim::exec {
 
 using ptx::Base;
 using ptx::Operand;
+using ptx::Space;
 
 Program* KernelBuilder::ProgramOf(uint32_t function) {
   Program*& program = code_->by_function[function];

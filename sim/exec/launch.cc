@@ -16,8 +16,12 @@ namespace atp::sim::exec {
 namespace {
 
 constexpr uint64_t kMaxChunk = 64;  // blocks that one thread takes at a time
-constexpr uint64_t kBlockSlice =
-    200000;  // ordered kernels: warp instructions before another block is let in
+// Ordered kernels, in warp instructions: a new block usually runs to its end in its first turn;
+// those beside it take shorter ones, and blocks of a cooperative grid, which wait for each other at
+// every grid barrier, the shortest.
+constexpr uint64_t kFirstTurn = 200000;
+constexpr uint64_t kTurn = 20000;
+constexpr uint64_t kGridTurn = 2000;
 constexpr uint64_t kMaxResident = 4096;  // ordered kernels without a known wave
 constexpr uint64_t kSmallLaunch = 4096;  // threads; not worth waking helpers for
 
