@@ -5,12 +5,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "sim/machine/machine.h"
 
 namespace atp::sim {
 namespace {
 
+#ifdef __SANITIZE_THREAD__
+constexpr uint64_t kLargest = uint64_t{256}
+                              << 30;  // its address space for programs ends soon after
+#else
 constexpr uint64_t kLargest = uint64_t{4} << 40;
+#endif
 constexpr uint64_t kSmallest = uint64_t{4} << 30;
 
 uint64_t RoundUp(uint64_t value, uint64_t alignment) {
@@ -23,10 +30,11 @@ void* Map(int file, uint64_t bytes, int protection) {
 
 }  // namespace
 
-Arena* Arena::Create() {
+Arena* Arena::Create(uint64_t wanted) {
   const int file = memfd_create("simulated-device-memory", MFD_CLOEXEC);
   if (file < 0) return nullptr;
-  for (uint64_t bytes = kLargest; bytes >= kSmallest; bytes /= 2) {
+  const uint64_t first = std::clamp(RoundUp(wanted, kSmallest), kSmallest, kLargest);
+  for (uint64_t bytes = first; bytes >= kSmallest; bytes = bytes / 2 / kBlockBytes * kBlockBytes) {
     if (ftruncate(file, static_cast<off_t>(bytes)) != 0) continue;
     void* program = Map(file, bytes, PROT_NONE);
     if (program == MAP_FAILED) continue;
@@ -46,8 +54,8 @@ Arena* Arena::Create() {
     arena->begin_ = begin;
     arena->bytes_ = bytes;
     arena->device_delta_ = static_cast<int64_t>(reinterpret_cast<uint64_t>(device) - begin);
-    const uint64_t first = RoundUp(begin, kBlockBytes) - begin;
-    arena->free_[first] = (bytes - first) / kBlockBytes * kBlockBytes;
+    const uint64_t start = RoundUp(begin, kBlockBytes) - begin;
+    arena->free_[start] = (bytes - start) / kBlockBytes * kBlockBytes;
     return arena;
   }
   close(file);

@@ -13,8 +13,9 @@ namespace atp::sim {
 
 class Arena {
  public:
-  // Null when the address space is too small even for the smallest arena.
-  static Arena* Create();
+  // An arena of about `wanted` bytes; smaller when the address space has no room for it (ulimit
+  // -v), null when there is not even room for the smallest.
+  static Arena* Create(uint64_t wanted);
 
   // First fit. `alignment` is a power of two, at least a page. 0 when the arena is full.
   uint64_t Allocate(uint64_t bytes, uint64_t alignment);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -14,6 +15,9 @@
 
 namespace atp::sim {
 namespace {
+
+// Address space for managed memory beyond the cards: it costs nothing until it is used.
+constexpr uint64_t kArenaShare = 16, kLeastArena = uint64_t{64} << 30;
 
 thread_local ThreadState* thread_state = nullptr;
 bool in_forked_child = false;
@@ -71,7 +75,10 @@ CUresult Driver::Build(std::string* error) {
   }
   machine_ = Machine::Create(settings_.machine, error);
   if (!machine_) return CUDA_ERROR_INVALID_VALUE;
-  Arena* arena = Arena::Create();
+  uint64_t device_bytes = 0;
+  for (int i = 0; i < settings_.machine.devices; ++i)
+    device_bytes += machine_->Shape(i).total_bytes;
+  Arena* arena = Arena::Create(std::max(kArenaShare * device_bytes, kLeastArena));
   if (!arena) {
     *error = "no room for the simulated memory: less than 8 GiB of address space (ulimit -v)";
     return CUDA_ERROR_OUT_OF_MEMORY;
