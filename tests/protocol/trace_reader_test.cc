@@ -45,8 +45,8 @@ TEST(TraceReader, EveryTruncationIsRefusedWithTheChunkAndByte) {
 }
 
 TEST(TraceReader, ACutOffLastChunkCanBeLeftOut) {
-  std::vector<uint8_t> bytes = BytesOf(SampleRaw(20000));
-  bytes.resize(bytes.size() - 100);
+  const std::vector<uint8_t> whole = BytesOf(SampleRaw(20000));
+  const std::span<const uint8_t> bytes(whole.data(), whole.size() - 100);
   EXPECT_NE(ErrorOf(bytes).find("ends inside a chunk"), std::string::npos);
   TraceFile file;
   std::string error;
