@@ -32,16 +32,16 @@ step_exports() { # exported symbols, libraries needed, glibc version of what is 
   scripts/check_exports.sh build/release
 }
 
-step_asan() { # tests labelled unit, sim, preload under the address and undefined-behaviour sanitizers
+step_asan() { # tests of shim and sim under the address and undefined-behaviour sanitizers
   build asan
-  run_tests asan -L 'unit|sim|preload'
+  run_tests asan -L 'unit|sim'
 }
 
 step_tsan() { # the same under the thread sanitizer
   # g++ 12's thread sanitizer does not start where the kernel randomises addresses by more than 28 bits.
   if setarch -R true 2>/dev/null; then WRAP=(setarch -R); fi
   build tsan
-  run_tests tsan -L 'unit|sim|preload'
+  run_tests tsan -L 'unit|sim'
 }
 
 # --- what they are made of
