@@ -15,6 +15,18 @@ constexpr size_t kPrefix = sizeof(flatbuffers::uoffset_t);
 bool GoodTime(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
 bool GoodRate(double rate) { return std::isfinite(rate) && rate >= 0; }
 
+// The verifier checks that rows lie inside the chunk, not that they lie where 64-bit numbers may.
+template <typename Rows>
+bool Misplaced(const Rows* rows) {
+  return rows != nullptr && rows->size() > 0 && reinterpret_cast<uintptr_t>(rows->Data()) % 8 != 0;
+}
+
+bool RowsMisplaced(const wire::Chunk& chunk) {
+  return Misplaced(chunk.allocations()) || Misplaced(chunk.frees()) ||
+         Misplaced(chunk.launches()) || Misplaced(chunk.touches()) || Misplaced(chunk.marks()) ||
+         Misplaced(chunk.tensors()) || Misplaced(chunk.steps());
+}
+
 // Appends chunks to a TraceFile; the first thing wrong ends it with an error.
 class Assembler {
  public:
@@ -26,6 +38,7 @@ class Assembler {
       return "version " + std::to_string(chunk.version()) + " of the format; this program reads " +
              std::to_string(kTraceVersion);
     }
+    if (RowsMisplaced(chunk)) return "rows that are not aligned";
     if (first != (chunk.header() != nullptr)) {
       return first ? "the first chunk has no header" : "a header in the middle";
     }
