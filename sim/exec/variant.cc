@@ -13,11 +13,13 @@ struct Usable {
   Usable() {
     __builtin_cpu_init();
     list[count++] = &kSse2Variant;
+#ifndef ATP_ONLY_SSE2
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     if (avx2) list[count++] = &kAvx2Variant;
     bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     if (avx2 && avx512) list[count++] = &kAvx512Variant;
+#endif
   }
 };
 
