@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and tests everything, as CI does. Needs no GPU.
-# Usage: scripts/test.sh [--no-install] [--list] [STEP...]    without STEP: all, in the order of --list
+# Usage: scripts/test.sh [--no-install] [--list] [STEP...]    without STEP: all but those on request, in the order of --list
 # Exit: 0 all passed, 1 a step failed, 2 usage, 3 something must be installed and --no-install was given.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -32,12 +32,12 @@ step_exports() { # exported symbols, libraries needed, glibc version of what is 
   scripts/check_exports.sh build/release
 }
 
-step_asan() { # tests of shim and sim under the address and undefined-behaviour sanitizers
+step_asan() { # on request: tests of shim and sim under the address and undefined-behaviour sanitizers
   build asan
   run_tests asan -L 'unit|sim'
 }
 
-step_tsan() { # the same under the thread sanitizer
+step_tsan() { # on request: the same under the thread sanitizer
   # g++ 12's thread sanitizer does not start where the kernel randomises addresses by more than 28 bits.
   if setarch -R true 2>/dev/null; then WRAP=(setarch -R); fi
   build tsan
@@ -60,7 +60,10 @@ run_tests() { # run_tests PRESET CTEST_OPTION...
   return "$result"
 }
 
-all_steps() { sed -n 's/^step_\([a-z]*\)().*/\1/p' "$0"; }
+known_steps() { sed -n 's/^step_\([a-z]*\)().*/\1/p' "$0"; }
+
+# A step whose comment begins with "on request" runs only when it is named.
+all_steps() { sed -n '/# on request/d; s/^step_\([a-z]*\)().*/\1/p' "$0"; }
 
 run_step() {
   local started=$SECONDS
@@ -88,7 +91,7 @@ for argument in "$@"; do
     --list) sed -n 's/^step_\([a-z]*\)() { # /\1\t/p' "$0" && exit 0 ;;
     -h | --help) sed -n '3,5s/^# //p' "$0" && exit 0 ;;
     *)
-      all_steps | grep -qx -- "$argument" || { say "unknown step $argument (see --list)"; exit "$EXIT_USAGE"; }
+      known_steps | grep -qx -- "$argument" || { say "unknown step $argument (see --list)"; exit "$EXIT_USAGE"; }
       steps+=("$argument")
       ;;
   esac
