@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -125,7 +126,8 @@ inline std::map<std::string, uint64_t> BindGlobals(Module* module, TestMemory* m
   }
   for (const GlobalInfo& global : module->globals()) {
     std::vector<uint8_t> image = module->InitialImage(global.name);
-    std::memcpy(memory->Host(addresses[global.name]), image.data(), image.size());
+    std::copy(image.begin(), image.end(),
+              static_cast<uint8_t*>(memory->Host(addresses[global.name])));
   }
   return addresses;
 }
