@@ -78,9 +78,10 @@ bool DeviceLoop::StartWatching() {
   if (!warned_) {
     warned_ = true;
     ATP_LOG_WARN(
-        "device %d: the program's %llu MiB exceed the budget of %llu MiB: memory will move",
-        device_, static_cast<unsigned long long>(managed_bytes_ >> 20),
-        static_cast<unsigned long long>(budget_ >> 20));
+        "device %d: %s of managed and %s of plain memory exceed the budget of %s less %s of "
+        "head-room: memory will move",
+        device_, HumanBytes(managed_bytes_).text(), HumanBytes(NativeBytes(device_)).text(),
+        HumanBytes(budget_).text(), HumanBytes(budget_ - traffic_.capacity()).text());
   }
   if (executor_ == nullptr) {
     if (!hints_.Open()) return false;
@@ -102,12 +103,11 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
-  const auto uses = [&](const std::shared_ptr<const Schedule>& schedule) {
-    const auto is = [&](const Placed& t) { return t.allocation == allocation; };
-    return schedule != nullptr &&
-           std::any_of(schedule->tensors.begin(), schedule->tensors.end(), is);
-  };
-  if (uses(schedule_) || uses(best_)) Break();
+  const auto is = [&](const Placed& t) { return t.allocation == allocation; };
+  if (traffic_.Uses(allocation) ||
+      (best_ != nullptr && std::any_of(best_->tensors.begin(), best_->tensors.end(), is))) {
+    Break();
+  }
   residency_.Remove(allocation);
   // A mover may be inside the driver with this very range.
   if (executor_ != nullptr && !traffic_.Quiet()) {
@@ -245,10 +245,9 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   period_ = 0;
 
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
-  LaunchMark mark;
-  MarkStreams(&mark);
+  MarkStreams(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
-                    approach.resident, mark);
+                    approach.resident);
   boundaries_ = 0;
   slower_ = 0;
   timer_.Start(schedule_->length);
@@ -309,8 +308,8 @@ void DeviceLoop::Judge(Lock& lock) {
   ReadPlainPeriod();
   bool worse = false;
   if (const double took = LastPeriodSeconds(); took > 0) {
-    statistics_.seconds += took;
-    ++statistics_.measured;
+    statistics_.last_seconds = took;
+    statistics_.last_bound = schedule_->bound_seconds;
     slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
     worse = best_ != nullptr && schedule_ != best_ && took > best_seconds_ * (1 + kWorse);
     if (best_ == nullptr || took < best_seconds_) {
@@ -406,12 +405,11 @@ void DeviceLoop::Stop() {
       Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
       Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
       Count(c.errors), Count(statistics_.let_go));
-  if (statistics_.measured > 0 && schedule_ != nullptr && schedule_->bound_seconds > 0) {
-    const double mean = statistics_.seconds / static_cast<double>(statistics_.measured);
+  if (statistics_.last_bound > 0) {
     ATP_LOG_INFO(
-        "device %d: %.3f ms a planned period, %.2f x bound_safe (as seen by the shim: whole "
-        "allocations)",
-        device_, mean * 1e3, mean / schedule_->bound_seconds);
+        "device %d: last measured period %.3f ms, %.2f x bound_safe (as seen by the shim: whole "
+        "allocations, in the budget)",
+        device_, statistics_.last_seconds * 1e3, statistics_.last_seconds / statistics_.last_bound);
   }
 }
 

@@ -103,8 +103,7 @@ class DeviceLoop : private Traffic::Observer {
 
   struct Statistics {
     uint64_t periods = 0, planned_periods = 0, breaks = 0, plans = 0, let_go = 0;
-    double seconds = 0;  // of planned periods that were measured
-    uint64_t measured = 0;
+    double last_seconds = 0, last_bound = 0;  // of the last planned period that was measured
   } statistics_;
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
   uint64_t boundaries_ = 0;            // recorded since the schedule was adopted

@@ -20,11 +20,16 @@ class EvictMover : public Mover {
     }
     const LaunchMark* mark = MarkOf(sequence_);
     if (mark == nullptr) return {};  // its launch has not been submitted yet
-    if (waited_ < mark->count) return {Poll::Kind::kEvent, mark->events[waited_]};
+    if (waited_ < mark->count) {
+      waits_in_ = t_->generation_;
+      return {Poll::Kind::kEvent, mark->events[waited_]};
+    }
     return {Poll::Kind::kReady};
   }
 
-  void OnEvent(CUevent) override { ++waited_; }
+  void OnEvent(CUevent) override {
+    if (waits_in_ == t_->generation_) ++waited_;
+  }
 
   void Act(std::unique_lock<std::mutex>& lock) override {
     uint64_t flag = 0;
@@ -41,10 +46,13 @@ class EvictMover : public Mover {
     calling_ = false;
     if (!holding_) return;  // the schedule has ended meanwhile
     holding_ = false;
+    // Room is counted as free even when the driver refused: the fetch that follows counts it again,
+    // and an account that only grows would stop all fetches in the end.
+    const bool first = sequence_ < t_->evict_first_.size();
+    if (!first) t_->resident_ -= std::min(action_.bytes, t_->resident_);
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     t_->Moved(action_, /*to_device=*/false);
-    if (sequence_ < t_->evict_first_.size()) return;  // may have been on the host already
-    t_->resident_ -= std::min(action_.bytes, t_->resident_);
+    if (first) return;  // may have been on the host already: says nothing about the link
     t_->Clocked(begin_ns_, end_ns_, action_.bytes);
   }
 
@@ -73,6 +81,7 @@ class EvictMover : public Mover {
   bool calling_ = false;
   uint64_t sequence_ = 0;
   unsigned waited_ = 0;
+  uint64_t waits_in_ = 0;  // generation of the schedule whose event is waited for
 };
 
 class FetchMover : public Mover {
@@ -85,8 +94,7 @@ class FetchMover : public Mover {
     const uint64_t first = t_->fetch_first_.size();
     const Schedule& s = *t_->schedule_;
     if (t_->fetch_issued_ >= first && s.fetches.empty()) return {};
-    SkipTouches();
-    const Action& action = Next();
+    const Action& action = t_->NextFetch();
     const bool takes_room = t_->fetch_issued_ >= first && !action.touch;
     const bool room = !takes_room || t_->resident_ + action.bytes <= t_->capacity_;
     if (!room || PartnerStaying(action)) return {};
@@ -95,19 +103,20 @@ class FetchMover : public Mover {
     const bool full = t_->in_flight_.size() == kFetchStreams ||
                       t_->in_flight_bytes_ + action.bytes > kMaxInFlight;
     if (full && !t_->in_flight_.empty()) {
+      waits_in_ = t_->generation_;
       return {Poll::Kind::kEvent, t_->in_flight_.front().done};
     }
     return {Poll::Kind::kReady};
   }
 
   void OnEvent(CUevent) override {
-    if (t_->in_flight_.empty()) return;
+    if (waits_in_ != t_->generation_) return;
     t_->in_flight_bytes_ -= t_->in_flight_.front().bytes;
     t_->in_flight_.pop_front();
   }
 
   void Act(std::unique_lock<std::mutex>& lock) override {
-    action_ = Next();
+    action_ = t_->NextFetch();
     sequence_ = t_->fetch_issued_;
     CUevent& event = t_->fetch_events_[sequence_ % Traffic::kFetchEvents];
     if (event == nullptr) event = t_->port().NewEvent();
@@ -127,6 +136,7 @@ class FetchMover : public Mover {
     calling_ = false;
     if (dropped_) return void(dropped_ = false);  // the schedule has ended meanwhile
     ++t_->fetch_issued_;
+    t_->SkipTouches();
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     const uint64_t copied = action_.touch ? 0 : action_.bytes;
     t_->in_flight_.push_back({event_, copied});
@@ -138,22 +148,6 @@ class FetchMover : public Mover {
   bool calling() const { return calling_; }
 
  private:
-  const Action& Next() const {
-    const uint64_t first = t_->fetch_first_.size();
-    if (t_->fetch_issued_ < first) return t_->fetch_first_[t_->fetch_issued_];
-    const auto& list = t_->schedule_->fetches;
-    return list[(t_->fetch_issued_ - first) % list.size()];
-  }
-  // Touches cost driver time: in most periods they are left out when they would be a burden.
-  void SkipTouches() {
-    const uint64_t first = t_->fetch_first_.size();
-    const size_t list = t_->schedule_->fetches.size();
-    while (t_->fetch_issued_ >= first && Next().touch &&
-           (t_->fetch_issued_ - first) / list % t_->touch_every_ != 0 &&
-           t_->fetch_issued_ < t_->fetch_needed_ + Traffic::kFetchEvents / 2) {
-      ++t_->fetch_issued_;
-    }
-  }
   // True while the eviction that a fetch brings back has not left yet.
   bool PartnerStaying(const Action& action) const {
     const uint64_t first = t_->fetch_first_.size();
@@ -175,6 +169,7 @@ class FetchMover : public Mover {
   CUresult result_ = CUDA_SUCCESS;
   bool calling_ = false;
   bool dropped_ = false;
+  uint64_t waits_in_ = 0;  // generation of the schedule whose event is waited for
 };
 
 namespace {
@@ -194,20 +189,19 @@ uint64_t TouchEvery(const Schedule& schedule) {
 }  // namespace
 
 void Traffic::Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
-                       std::vector<Action> fetch_first, uint64_t resident,
-                       const LaunchMark& start_mark) {
+                       std::vector<Action> fetch_first, uint64_t resident) {
   Deactivate();
   schedule_ = std::move(schedule);
   evict_first_ = std::move(evict_first);
   fetch_first_ = std::move(fetch_first);
   resident_ = resident;
   touch_every_ = TouchEvery(*schedule_);
-  start_mark_ = start_mark;
   // Two periods of marks: the program may run ahead of the movers by one.
   marks_.resize(std::max<size_t>(marks_.size(), 2 * std::max(1u, schedule_->flagged)));
 }
 
 void Traffic::Deactivate() {
+  ++generation_;
   schedule_.reset();
   evict_first_.clear();
   fetch_first_.clear();
@@ -227,9 +221,38 @@ bool Traffic::Quiet() const {
   return movers_.empty() || !static_cast<const FetchMover*>(movers_.back().get())->calling();
 }
 
+bool Traffic::Uses(const Allocation* allocation) const {
+  if (!active()) return false;
+  const auto is = [&](const auto& range) { return range.allocation == allocation; };
+  return std::any_of(schedule_->tensors.begin(), schedule_->tensors.end(), is) ||
+         (EvictsDone() < evict_first_.size() &&
+          std::any_of(evict_first_.begin(), evict_first_.end(), is));
+}
+
 uint64_t Traffic::Need(uint64_t period, uint32_t position) {
-  return fetch_needed_ = fetch_first_.size() + period * schedule_->fetches.size() +
-                         schedule_->fetch_cut[position];
+  fetch_needed_ =
+      fetch_first_.size() + period * schedule_->fetches.size() + schedule_->fetch_cut[position];
+  SkipTouches();
+  return fetch_needed_;
+}
+
+const Action& Traffic::NextFetch() const {
+  const uint64_t first = fetch_first_.size();
+  if (fetch_issued_ < first) return fetch_first_[fetch_issued_];
+  return schedule_->fetches[(fetch_issued_ - first) % schedule_->fetches.size()];
+}
+
+// Touches cost driver time: in most periods they are left out when they would be a burden. Called
+// where the program or the fetch mover makes its next step, never while a mover only looks: whoever
+// waits for fetches is woken after those steps.
+void Traffic::SkipTouches() {
+  const uint64_t first = fetch_first_.size();
+  const size_t list = schedule_->fetches.size();
+  while (list > 0 && fetch_issued_ >= first && NextFetch().touch &&
+         (fetch_issued_ - first) / list % touch_every_ != 0 &&
+         fetch_issued_ < fetch_needed_ + kFetchEvents / 2) {
+    ++fetch_issued_;
+  }
 }
 
 Traffic::FetchEvents Traffic::LastFetches(uint64_t needed) const {

@@ -61,11 +61,14 @@ class Traffic {
 
   // All below: the lock is held, unless said otherwise.
   // Starts a schedule at a period's start. `evict_first` and `fetch_first` bring residency to where
-  // the schedule expects it; `resident` counts bytes on the device once they are done. `start_mark`
-  // = everything that the program has submitted so far.
+  // the schedule expects it; `resident` counts bytes on the device once they are done. The start
+  // mark must have been recorded: everything that the program has submitted so far.
   void Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
-                std::vector<Action> fetch_first, uint64_t resident, const LaunchMark& start_mark);
+                std::vector<Action> fetch_first, uint64_t resident);
+  LaunchMark& StartMark() { return start_mark_; }
   void Deactivate();
+  // True when a mover may still name this allocation to the driver.
+  bool Uses(const Allocation* allocation) const;
   bool active() const { return schedule_ != nullptr; }
   bool Quiet() const;  // no mover is inside a driver call
 
@@ -108,6 +111,8 @@ class Traffic {
   friend class EvictMover;
   friend class FetchMover;
   const Action& EvictAt(uint64_t sequence, uint64_t* flag_sequence) const;
+  const Action& NextFetch() const;
+  void SkipTouches();
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left
   void Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes);
   void Moved(const Action& action, bool to_device);
@@ -121,6 +126,8 @@ class Traffic {
 
   uint64_t call_ns_ = 0, call_bytes_ = 0;  // of evictions
 
+  uint64_t generation_ =
+      0;  // of the schedule: what a mover waited for may belong to an earlier one
   std::shared_ptr<const Schedule> schedule_;
   std::vector<Action> evict_first_, fetch_first_;
   LaunchMark start_mark_;

@@ -31,16 +31,17 @@ class Cycle {
     schedule_ = std::make_shared<Schedule>(BuildSchedule(Plan(), Tensors(), tensors, kPieceBytes));
   }
 
-  void Start() {
+  void Start(std::vector<Action> evict_first = {}) {
     // Out at the start: those that wrap around. All others are resident already, but for one that
     // is fetched first.
-    std::vector<Action> out = schedule_->out_at_start;
+    const std::vector<Action>& out = schedule_->out_at_start;
+    evict_first.insert(evict_first.end(), out.begin(), out.end());
     for (uint32_t i = 1; i < fits_; ++i) world.MakeResident(allocations_[i].address, kGranule);
     Action first;
     first.allocation = &allocations_[0];
     first.bytes = kGranule;
     std::unique_lock lock(traffic.mutex());
-    traffic.Activate(schedule_, out, {first}, (tensors_ - out.size()) * kGranule, LaunchMark{});
+    traffic.Activate(schedule_, evict_first, {first}, (tensors_ - out.size()) * kGranule);
   }
 
   void Run(uint32_t periods) {
@@ -179,6 +180,80 @@ TEST(Mover, WhatStaysIsTouchedOnceInSomePeriods) {
     EXPECT_GT(cycle.world.fetches[address], 1u) << address;
     EXPECT_LT(cycle.world.fetches[address], 400u) << address;
   }
+}
+
+// On real threads nobody wakes the program when a mover merely looks, so what a skipped touch makes
+// true must be true as soon as the fetch before it has returned.
+TEST(Mover, TouchesThatAreLeftOutNeedNoOtherLookOfAMover) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  Traffic& traffic = cycle.traffic;
+  std::unique_lock lock(traffic.mutex());
+  for (uint64_t flag = 0; flag < 6; ++flag) {
+    traffic.MarkSlot(flag).count = 0;
+    traffic.MarkRecorded(flag);
+  }
+  const uint64_t first_period = traffic.Need(0, 11);
+  const uint64_t second_period = traffic.Need(1, 5);  // six touches more, all left out
+  const std::vector<Mover*> movers = traffic.movers();
+  for (int step = 0; step < 100 && !traffic.FetchesIssued(first_period); ++step) {
+    for (Mover* mover : movers) {
+      Poll poll = mover->Look();
+      if (poll.kind == Poll::Kind::kEvent) mover->OnEvent(poll.event);
+      if (poll.kind != Poll::Kind::kReady) continue;
+      mover->Act(lock);
+      mover->Finish();
+      if (traffic.FetchesIssued(first_period)) break;
+    }
+  }
+  ASSERT_TRUE(traffic.FetchesIssued(first_period));
+  EXPECT_TRUE(traffic.FetchesIssued(second_period));
+}
+
+TEST(Mover, ARefusedEvictionDoesNotUseUpRoomForEver) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  cycle.Run(2);
+  for (int i = 0; i < 7; ++i) {  // one less than ends the schedule
+    cycle.world.FailEvict(1);
+    cycle.Run(2);
+  }
+  EXPECT_TRUE(cycle.traffic.active());
+  EXPECT_EQ(cycle.traffic.counters().errors, 7u);
+  EXPECT_FALSE(cycle.stuck);
+}
+
+TEST(Mover, AnEventOfAnEarlierScheduleIsNotTakenForOneOfThisSchedule) {
+  Cycle cycle(12, 8);
+  std::vector<Mover*> movers = cycle.traffic.movers();
+  const auto start = [&] {
+    LaunchMark& mark = cycle.traffic.StartMark();
+    if (mark.events[0] == nullptr) mark.events[0] = cycle.world.NewEvent();
+    mark.count = 1;
+    cycle.Start();
+  };
+  start();
+  ASSERT_EQ(movers[0]->Look().kind, Poll::Kind::kEvent);
+  start();  // a thread that waited for the old event comes back only now
+  movers[0]->OnEvent(cycle.traffic.StartMark().events[0]);
+  EXPECT_EQ(movers[0]->Look().kind, Poll::Kind::kEvent);
+  movers[0]->OnEvent(cycle.traffic.StartMark().events[0]);
+  EXPECT_EQ(movers[0]->Look().kind, Poll::Kind::kReady);
+}
+
+TEST(Mover, WhatIsEvictedFirstCountsAsUsedUntilItHasLeft) {
+  Cycle cycle(12, 8);
+  Allocation stranger;
+  stranger.id = 99;
+  stranger.address = 99 * kGranule;
+  stranger.bytes = stranger.mapped_bytes = kGranule;
+  Action action;
+  action.allocation = &stranger;
+  action.bytes = kGranule;
+  cycle.Start({action});
+  EXPECT_TRUE(cycle.traffic.Uses(&stranger));
+  cycle.Run(1);
+  EXPECT_FALSE(cycle.traffic.Uses(&stranger));
 }
 
 TEST(Mover, RefusedHintsEndTheScheduleAndTheProgramGoesOn) {

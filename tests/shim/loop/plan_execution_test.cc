@@ -65,7 +65,7 @@ class Training {
     std::unique_lock lock(traffic.mutex());
     Residency::Approach approach = residency.ToStartOf(s, kGranule);
     ASSERT_LE(approach.resident, capacity);
-    traffic.Activate(plan.schedule, approach.evict, approach.fetch, approach.resident, {});
+    traffic.Activate(plan.schedule, approach.evict, approach.fetch, approach.resident);
     uint64_t settled = 0;
     for (uint64_t period = 0; period < periods; ++period) {
       if (period == periods / 2) settled = world.compute_free();
