@@ -9,62 +9,15 @@ Two files come out:
                      replaces it; what nobody has written answers CUDA_ERROR_NOT_SUPPORTED and is
                      counted. The _ptsz/_ptds twin of a symbol calls the symbol itself with the
                      per-thread default stream selected.
-
-How versions pair with symbols: cudaTypedefs.h names every (function, version); cuda.h, read with
-__CUDA_API_VERSION_INTERNAL, declares every exported symbol. For each function and suffix, versions
-in rising order pair one to one with f, f_v2, f_v3 ... in rising order. The script fails when they
-do not.
 """
 import argparse
-import collections
+import os
 import re
-import subprocess
 import sys
-import tempfile
 
-# Declared in cudaProfiler.h; their typedefs are in another header, which gives them this version.
-PROFILER = {'cuProfilerInitialize': 4000, 'cuProfilerStart': 4000, 'cuProfilerStop': 4000}
-
-
-def declarations(compiler, include):
-    """Every exported symbol with its parameter list, from the preprocessed headers."""
-    with tempfile.NamedTemporaryFile('w', suffix='.c') as source:
-        source.write('#include <cuda.h>\n#include <cudaProfiler.h>\n')
-        source.flush()
-        text = subprocess.run(
-            [compiler, '-E', '-P', '-D__CUDA_API_VERSION_INTERNAL', '-I', include, source.name],
-            check=True, capture_output=True, text=True).stdout
-    text = re.sub(r'\s+', ' ', text)
-    return dict(re.findall(r'CUresult (cu[A-Z]\w*)\(([^;]*?)\);', text))
-
-
-def split_symbol(symbol):
-    match = re.fullmatch(r'(cu\w+?)(?:_v(\d+))?(_pt[sd][sz])?', symbol)
-    return match.group(1), int(match.group(2) or 1), match.group(3) or ''
-
-
-def table(include, symbols):
-    """Rows (function, version, per-thread, symbol)."""
-    versions = collections.defaultdict(list)
-    with open(include + '/cudaTypedefs.h', encoding='utf-8') as header:
-        for name, version, suffix in re.findall(r'PFN_(cu\w+?)_v(\d+)(_pt[sd][sz])?\)\(',
-                                                header.read()):
-            versions[(name, suffix)].append(int(version))
-    for name, version in PROFILER.items():
-        versions[(name, '')].append(version)
-    exported = collections.defaultdict(list)
-    for symbol in symbols:
-        name, number, suffix = split_symbol(symbol)
-        exported[(name, suffix)].append((number, symbol))
-    rows = []
-    for key in sorted(set(versions) | set(exported)):
-        old_to_new = sorted(set(versions.get(key, [])))
-        names = [symbol for _, symbol in sorted(exported.get(key, []))]
-        if len(old_to_new) != len(names):
-            sys.exit(f'{key}: versions {old_to_new} do not pair with symbols {names}')
-        rows += [(key[0], version, key[1] != '', symbol)
-                 for version, symbol in zip(old_to_new, names)]
-    return rows
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'cmake'))
+sys.dont_write_bytecode = True
+import driver_symbols  # noqa: E402  (found by the line above)
 
 
 def parameter_names(parameters):
@@ -104,8 +57,8 @@ def main():
     options.add_argument('--table', required=True, help='output: symbol_table.inc')
     options.add_argument('--stubs', required=True, help='output: not_supported.cc')
     chosen = options.parse_args()
-    declared = declarations(chosen.compiler, chosen.include)
-    rows = table(chosen.include, declared)
+    declared = driver_symbols.declarations(chosen.compiler, chosen.include)
+    rows = driver_symbols.table(chosen.include, declared)
     with open(chosen.table, 'w', encoding='utf-8') as out:
         for name, version, per_thread, symbol in rows:
             out.write(f'ATP_SYMBOL("{name}", {version}, {str(per_thread).lower()}, {symbol})\n')
