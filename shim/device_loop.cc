@@ -25,8 +25,10 @@ uint64_t PieceBytes(uint64_t budget) {
   return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
 }
 
-// Durations are measured again every so many periods: clocks and neighbours change.
+// Durations are measured again every so many periods: clocks and neighbours change. Not in the first
+// period of a plan, in which what the last plan left behind may still fault.
 constexpr uint64_t kMeasureEvery = 32;
+constexpr uint64_t kMeasuredFirst = 1;
 // A new plan is worth making when the period's measured time has moved by this much.
 constexpr double kDrift = 0.03;
 // So many planned periods in a row slower than plain managed memory, and the plan is given up.
@@ -207,7 +209,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
       phase_ = state.phase;
       Adopt(std::move(made.schedule), lock);
     }
-  } else if (schedule_ != nullptr && period_ % kMeasureEvery == 0) {
+  } else if (schedule_ != nullptr && period_ % kMeasureEvery == kMeasuredFirst) {
     timer_.Start(schedule_->length);
   }
 }
@@ -250,7 +252,6 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
                     approach.resident);
   boundaries_ = 0;
   slower_ = 0;
-  timer_.Start(schedule_->length);
   executor_->Changed();
   ATP_LOG_INFO(
       "device %d: plan %llu: period of %u launches, %.1f MiB each way a period, promise %.3f ms",

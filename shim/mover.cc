@@ -44,7 +44,10 @@ class EvictMover : public Mover {
 
   void Finish() override {
     calling_ = false;
-    if (!holding_) return;  // the schedule has ended meanwhile
+    if (!holding_) {  // the schedule has ended meanwhile; the range has left all the same
+      if (result_ == CUDA_SUCCESS) t_->Moved(action_, /*to_device=*/false);
+      return;
+    }
     holding_ = false;
     // Room is counted as free even when the driver refused: the fetch that follows counts it again,
     // and an account that only grows would stop all fetches in the end.
@@ -134,7 +137,11 @@ class FetchMover : public Mover {
 
   void Finish() override {
     calling_ = false;
-    if (dropped_) return void(dropped_ = false);  // the schedule has ended meanwhile
+    if (dropped_) {  // the schedule has ended meanwhile; the range is on its way all the same
+      dropped_ = false;
+      if (result_ == CUDA_SUCCESS && !action_.touch) t_->Moved(action_, /*to_device=*/true);
+      return;
+    }
     ++t_->fetch_issued_;
     t_->SkipTouches();
     if (result_ != CUDA_SUCCESS) return t_->Failed();

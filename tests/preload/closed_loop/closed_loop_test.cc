@@ -121,6 +121,16 @@ TEST_P(ClosedLoop, ADriverThatRefusesHintsCostsTimeOnly) {
   }
 }
 
+TEST_P(ClosedLoop, TheSummaryTellsHowCloseToTheBoundItRan) {
+  const Outcome run = Launch(GetParam(), kSmall, {{"ATP_LOG", "info"}});
+  EXPECT_NE(run.finished.err.find("periods seen"), std::string::npos) << run.finished.err;
+  std::smatch ratio;
+  ASSERT_TRUE(std::regex_search(run.finished.err, ratio, std::regex("([0-9.]+) x bound_safe")))
+      << run.finished.err;
+  EXPECT_GE(std::stod(ratio[1]), 1.0);
+  EXPECT_LE(std::stod(ratio[1]), 3.0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Programs, ClosedLoop, testing::Values(kTrain, kSweep),
                          [](const auto& instance) {
                            return instance.index == 0 ? "Train" : "Sweep";

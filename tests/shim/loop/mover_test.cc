@@ -40,7 +40,6 @@ class Cycle {
     Action first;
     first.allocation = &allocations_[0];
     first.bytes = kGranule;
-    std::unique_lock lock(traffic.mutex());
     traffic.Activate(schedule_, evict_first, {first}, (tensors_ - out.size()) * kGranule);
   }
 
@@ -239,6 +238,44 @@ TEST(Mover, AnEventOfAnEarlierScheduleIsNotTakenForOneOfThisSchedule) {
   EXPECT_EQ(movers[0]->Look().kind, Poll::Kind::kEvent);
   movers[0]->OnEvent(cycle.traffic.StartMark().events[0]);
   EXPECT_EQ(movers[0]->Look().kind, Poll::Kind::kReady);
+}
+
+// Residency is believed, not asked for: a call that outlives its schedule has moved its range too.
+TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
+  struct Observer : Traffic::Observer {
+    void OnMoved(const Action&, bool to_device) override { ++moved[to_device]; }
+    int moved[2] = {0, 0};
+  } observer;
+  Cycle cycle(12, 8);
+  cycle.Start();
+  Traffic& traffic = cycle.traffic;
+  traffic.Observe(&observer);
+  std::unique_lock lock(traffic.mutex());
+  traffic.Need(0, 11);
+  Mover* evict = traffic.movers().front();
+  while (observer.moved[false] < 6) {  // all that is evicted first: then the fetch mover may act
+    ASSERT_EQ(evict->Look().kind, Poll::Kind::kReady);
+    evict->Act(lock);
+    if (observer.moved[false] == 5) break;  // the last one is inside the driver
+    evict->Finish();
+  }
+  traffic.Deactivate();
+  EXPECT_FALSE(traffic.Quiet());
+  evict->Finish();
+  EXPECT_TRUE(traffic.Quiet());
+  EXPECT_EQ(observer.moved[false], 6);
+
+  cycle.Start();
+  Mover* fetch = traffic.movers().back();
+  while (evict->Look().kind == Poll::Kind::kReady && traffic.Need(0, 11) > 0) {
+    evict->Act(lock);
+    evict->Finish();
+  }
+  ASSERT_EQ(fetch->Look().kind, Poll::Kind::kReady);
+  fetch->Act(lock);
+  traffic.Deactivate();
+  fetch->Finish();
+  EXPECT_EQ(observer.moved[true], 1);
 }
 
 TEST(Mover, WhatIsEvictedFirstCountsAsUsedUntilItHasLeft) {
