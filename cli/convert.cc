@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/convert.h"
 
+#include <charconv>
 #include <memory>
 
 #include "cli/chrome_trace.h"
@@ -14,7 +15,7 @@ namespace atp::cli {
 namespace {
 
 struct ConvertOptions {
-  std::string from, to, form;
+  std::string from, to, form, launches;
   bool period = false, salvage = false;
 };
 
@@ -38,10 +39,30 @@ std::string Binary(const protocol::TraceFile& file) {
   return bytes;
 }
 
+policy::LaunchRange ParseRange(const std::string& text) {
+  policy::LaunchRange range;
+  const char* end = text.data() + text.size();
+  auto first = std::from_chars(text.data(), end, range.begin);
+  const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
+  const auto last = std::from_chars(colon ? first.ptr + 1 : end, end, range.end);
+  if (!colon || last.ec != std::errc() || last.ptr != end || range.begin >= range.end) {
+    throw CommandError(2, "--launches " + text + ": wanted is FIRST:END, such as 100:140");
+  }
+  return range;
+}
+
 void Run(const ConvertOptions& options) {
   const std::string form = FormOf(options);
   AnyTrace trace = ReadAnyTrace(options.from, options.salvage);
-  if (options.period && std::holds_alternative<policy::RawTrace>(trace)) {
+  const auto* raw = std::get_if<policy::RawTrace>(&trace);
+  if (!options.launches.empty()) {
+    const policy::LaunchRange range = ParseRange(options.launches);
+    if (raw == nullptr || range.end > raw->launches.size()) {
+      throw CommandError(kExitUnreadable, options.from + ": no whole run with the launches " +
+                                              options.launches);
+    }
+    trace = policy::ToPeriod(*raw, range);
+  } else if (options.period && raw != nullptr) {
     trace = ReadPeriod(options.from);
   }
   std::visit(
@@ -74,6 +95,11 @@ void AddConvertCommand(CLI::App& app) {
       ->check(CLI::IsMember({"json", "binary", "chrome"}));
   command->add_flag("--period", options->period,
                     "of a whole run, its last steady period as tensors");
+  command
+      ->add_option("--launches", options->launches,
+                   "FIRST:END: of a whole run, these launches (END is left out) as tensors, as if "
+                   "they were repeated")
+      ->excludes("--period");
   command->add_flag("--salvage", options->salvage,
                     "take a binary trace that ends early without its last, incomplete chunk");
   command->callback([options] { Run(*options); });

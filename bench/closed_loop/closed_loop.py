@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How close does an unmodified program under the shim come to the bound? Real programs and the real shim, on the simulated machine.
+
+For each case, GPU, oversubscription and regime: a native run on a card that is large enough gives results and the true trace, from which
+`atp bound` computes the bounds; the same program then runs on the small card on plain managed memory and under the learned policy.
+"""
+
+import argparse
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
+from cases import CASES, GPUS, OVERSUBSCRIPTIONS, REGIMES  # noqa: E402
+from measure import Point, measure  # noqa: E402
+from runner import BenchError, Runner  # noqa: E402
+
+BUILD = Path(__file__).resolve().parents[2]
+
+COLUMNS = (("case", "case", "<12"), ("gpu", "gpu", "<9"), ("over", "oversubscription", ">5"), ("regime", "regime", "<8"),
+           ("compute ms", "compute_ms", ">11.3f"), ("bound_any", "bound_any_ms", ">10.3f"), ("bound_safe", "bound_safe_ms", ">10.3f"),
+           ("policy ms", "policy_ms", ">10.3f"), ("managed ms", "managed_ms", ">10.3f"), ("/bound", "over_bound", ">7.3f"),
+           ("/managed", "over_managed", ">8.3f"), ("lock", "lock_iteration", ">4"), ("faults", "faults_after_lock", ">8"),
+           ("of managed", "managed_faults", ">10"), ("identical", "identical", ">9"))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
+    parser.add_argument("--quick", action="store_true", help="small sizes, one GPU, 1.5 times the card, one regime")
+    parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this case (may be repeated)")
+    parser.add_argument("--gpu", action="append", choices=GPUS, help="only the costs of this GPU (may be repeated)")
+    parser.add_argument("--oversubscription", action="append", type=float, help="footprint / card, one of " + str(OVERSUBSCRIPTIONS))
+    parser.add_argument("--regime", action="append", choices=tuple(REGIMES), help="only this regime (may be repeated)")
+    parser.add_argument("--size", choices=("quick", "full"), help="size of the programs")
+    parser.add_argument("--iterations", type=int, default=12, help="iterations of each run (default 12)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases run at the same time")
+    parser.add_argument("--out", type=Path, help="folder for traces, logs and statistics (default: BUILD/closed_loop)")
+    return parser.parse_args()
+
+
+def points(options):
+    size = options.size or ("quick" if options.quick else "full")
+    for name in options.case or CASES:
+        case = CASES[name]
+        for gpu in options.gpu or (GPUS[:1] if options.quick else GPUS):
+            for oversubscription in options.oversubscription or ((1.5,) if options.quick else case.oversubscriptions):
+                for regime in options.regime or (("balanced",) if options.quick else REGIMES):
+                    yield Point(case, gpu, oversubscription, regime, size, options.iterations)
+
+
+def text(row, key, form):
+    value = row[key]
+    if value is None:
+        value = "-"
+    elif isinstance(value, bool):
+        value = "yes" if value else "NO"
+    if isinstance(value, str) and form.endswith("f"):
+        form = form.split(".")[0]
+    return f"{value:{form}}"
+
+
+def print_row(row):
+    print("  ".join(text(row, key, form) for _, key, form in COLUMNS) + (f"  gave up: {row['given_up']}" if row["given_up"] else ""), flush=True)
+
+
+def main():
+    options = arguments()
+    runner = Runner(BUILD, options.out or BUILD / "closed_loop")
+    rows, failures = [], []
+    if not options.json:
+        print("  ".join(f"{head:{form.split('.')[0].rstrip('f')}}" for head, _, form in COLUMNS), flush=True)
+
+    def one(point):
+        try:
+            return measure(runner, point)
+        except BenchError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for result in pool.map(one, points(options)):
+            if isinstance(result, str):
+                failures.append(result)
+                print(f"error: {result}", file=sys.stderr, flush=True)
+                continue
+            rows.append(result)
+            if result["periodic"] and result["lock_iteration"] is None:
+                failures.append(f"{result['case']}: never locked")
+            if not result["identical"]:
+                failures.append(f"{result['case']}: results differ")
+            if not options.json:
+                print_row(result)
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    for failure in failures:
+        print(f"FAILED: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

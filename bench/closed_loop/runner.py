@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one example program on the simulated machine, and reads what the program, the shim's log and the machine say.
+
+All times are virtual: they come from the program's own CUDA events and depend neither on this computer nor on its load.
+"""
+
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+PLAN = re.compile(r"device \d+: plan \d+: period of (\d+) launches")
+GIVEN_UP = re.compile(r"no hints from now on: (.*)")
+STEP = re.compile(r"^(?:iter|pass|step|token) +\d+ ")
+MILLISECONDS = re.compile(r" ms +(\S+)")
+
+
+class BenchError(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A simulated card: whose costs, how much memory, and how many times as long kernels take as on that card.
+
+    Programs get all of the memory (the cost `reserved` is 0), so that it is the memory of the bounds."""
+
+    gpu: str
+    memory: int
+    kernel_scale: float = 1.0
+    costs: tuple = ()       # further "name=value" for ATP_SIM_SET
+
+    def environment(self, base_costs):
+        settings = ["reserved=0", *self.costs]
+        if self.kernel_scale != 1:
+            # Everything that bounds the time of a kernel besides its launch (sim/machine/roofline.h).
+            settings += [f"{name}={base_costs[name] / self.kernel_scale:.9g}" for name in ("issue_efficiency", "l2", "dram")]
+            settings.append(f"row_open={base_costs['row_open'] * self.kernel_scale:.9g}")
+        return {"ATP_SIM_GPU": self.gpu, "ATP_SIM_MEMORY": str(self.memory), "ATP_SIM_SET": ",".join(settings)}
+
+
+@dataclass
+class Run:
+    iteration_ms: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)  # every line of results, without times
+    plans: list = field(default_factory=list)    # (iteration in which it was adopted, launches of its period)
+    given_up: str = ""                           # why the shim stopped giving hints
+    footprint: int = 0
+    stats: dict = field(default_factory=dict)
+
+    def faults(self):
+        return self.stats["faults"]["gpu"] + self.stats["faults"]["copy_engine"]
+
+    def lock_iteration(self):
+        """The iteration in which the period that the program ended with was first planned; None without one."""
+        if self.given_up or not self.plans:
+            return None
+        final = self.plans[-1][1]
+        return next(iteration for iteration, length in self.plans if length == final)
+
+
+def parse(text):
+    """`text` is stdout and stderr through one pipe, so a line of the shim stands in the iteration that it belongs to."""
+    run = Run()
+    for line in text.splitlines():
+        if found := PLAN.search(line):
+            run.plans.append((len(run.iteration_ms) + 1, int(found[1])))
+        elif found := GIVEN_UP.search(line):
+            run.given_up = found[1]
+        elif line.startswith("atpshim["):
+            continue
+        elif STEP.match(line):
+            run.iteration_ms.append(float(MILLISECONDS.search(line)[1]))
+            run.outputs.append(MILLISECONDS.sub("", line))
+        elif found := re.match(r"footprint (\d+) bytes", line):
+            run.footprint = int(found[1])
+        else:
+            run.outputs.append(line)
+    return run
+
+
+class Runner:
+    def __init__(self, build, folder, threads=1):
+        self.build, self.folder, self.threads = build, folder, threads
+        self.costs = {}
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def base_costs(self, gpu):
+        if gpu not in self.costs:
+            self.costs[gpu] = read_costs(self.build, gpu)
+        return self.costs[gpu]
+
+    def run(self, name, command, machine, policy, trace=None, environment=None):
+        """One process. Leaves NAME.log and NAME.stats.json in the folder."""
+        stats = self.folder / f"{name}.stats.json"
+        stats.unlink(missing_ok=True)
+        settings = {
+            **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy, "ATP_LOG": "info",
+            "ATP_SIM_THREADS": str(self.threads), "LD_LIBRARY_PATH": str(self.build / "lib/sim"), **(environment or {}),
+        }
+        if policy != "off":
+            settings["LD_PRELOAD"] = str(self.build / "lib/libatpshim.so")
+        if trace:
+            settings["ATP_SIM_TRACE"] = str(trace)
+        words = [str(self.build / "bin/examples" / command[0]), *command[1:]]
+        done = subprocess.run(words, env={**clean_environment(), **settings}, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True)
+        log = self.folder / f"{name}.log"
+        shown = " ".join(f"{key}={value}" for key, value in settings.items())
+        log.write_text(f"$ {shown} {' '.join(words)}\n{done.stdout}exit code {done.returncode}\n")
+        if done.returncode != 0:
+            raise BenchError(f"{name}: exit code {done.returncode}: {done.stdout.strip().splitlines()[-1:]} ({log})")
+        run = parse(done.stdout)
+        run.stats = json.loads(stats.read_text())
+        return run
+
+    def atp(self, *arguments):
+        done = subprocess.run([str(self.build / "bin/atp"), *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise BenchError(f"atp {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def bound(self, trace, memory):
+        return json.loads(self.atp("bound", trace, "--memory", memory, "--json"))
+
+
+def clean_environment():
+    """The caller's environment without settings that would change a run."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("ATP_") and key != "LD_PRELOAD"}
+
+
+def read_costs(build, gpu):
+    """The costs that scaling changes, from the table that the simulated machine itself is made of."""
+    columns, costs = [], {}
+    for line in (build / "bin/bench/closed_loop.d/costs.def").read_text().splitlines():
+        if found := re.match(r"//   COST\(name, unit, description, source, (.*)\)", line):
+            columns = [name.strip() for name in found[1].split(",")]
+        elif line.startswith("COST("):
+            name = line[5:line.index(",")]
+            values = line[line.rindex('"') + 2:line.rindex(")")].split(",")
+            costs[name] = float(values[columns.index(gpu)])
+    if not costs:
+        raise BenchError("no costs found: the table of the simulated machine has another form")
+    return costs
+
