@@ -26,7 +26,7 @@ class Case:
 
 CASES = {case.name: case for case in (
     Case("transformer", "train_transformer", steps="--iterations",
-         quick=("--layers", "4", "--width", "512", "--heads", "8", "--sequence", "32"),
+         quick=("--layers", "1", "--width", "1024", "--heads", "8", "--sequence", "16"),
          full=("--layers", "12", "--width", "1024", "--heads", "8", "--sequence", "64"),
          oversubscriptions=OVERSUBSCRIPTIONS),
     Case("sweep", "stream_sweep", steps="--passes",

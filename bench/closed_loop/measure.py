@@ -11,6 +11,7 @@ from runner import BenchError, Machine
 BLOCK = 2 << 20
 BIG_CARD = 64 << 30
 LARGEST_SCALE = 1e4
+CALIBRATION_ITERATIONS = 2
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,16 @@ def find_scale(runner, point, step, memory):
     return float(f"{high:.3g}")
 
 
-def native(runner, point, scale):
+def native(runner, point, scale, iterations):
     """Results, and the true trace of each step: the launches between the marks that a profiler would see."""
     trace = runner.folder / f"{point.name}.run.jsonl"
-    run = runner.run(f"{point.name}.native", point.case.command(point.size, point.iterations), Machine(point.gpu, BIG_CARD, scale), "off",
+    run = runner.run(f"{point.name}.native", point.case.command(point.size, iterations), Machine(point.gpu, BIG_CARD, scale), "off",
                      trace=trace)
     marks = [json.loads(line) for line in open(trace) if line.startswith('{"mark"')]
     begins = [mark["at"] for mark in marks if mark["mark"] == "profiler start"]
     ends = [mark["at"] for mark in marks if mark["mark"] == "profiler stop"]
-    if not len(begins) == len(ends) == point.iterations:
-        raise BenchError(f"{point.name}: {len(begins)} steps in the trace, {point.iterations} were asked for")
+    if not len(begins) == len(ends) == iterations:
+        raise BenchError(f"{point.name}: {len(begins)} steps in the trace, {iterations} were asked for")
     return run, trace, list(zip(begins, ends))
 
 
@@ -82,10 +83,10 @@ def cut_step(runner, point, trace, launches, name="step"):
 
 def measure(runner, point):
     case, name = point.case, point.name
-    truth, trace, steps = native(runner, point, 1.0)
+    truth, trace, steps = native(runner, point, 1.0, CALIBRATION_ITERATIONS)
     memory = card_for(truth.footprint, point.oversubscription)
     scale = find_scale(runner, point, cut_step(runner, point, trace, steps[-1]), memory)
-    truth, trace, steps = native(runner, point, scale)
+    truth, trace, steps = native(runner, point, scale, point.iterations)
     step = cut_step(runner, point, trace, steps[-1])
     bound = runner.bound(step, memory)
     machine = Machine(point.gpu, memory, scale)
