@@ -11,6 +11,7 @@
 #include "shim/on_lookup.h"
 #include "shim/on_query.h"
 #include "shim/on_set.h"
+#include "shim/on_vmm.h"
 #include "shim/on_wait.h"
 #include "shim/reentry.h"
 

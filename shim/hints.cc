@@ -3,46 +3,9 @@
 
 #include <chrono>
 
-#include "shim/resolve.h"
+#include "shim/own_calls.h"
 
 namespace atp::shim {
-namespace {
-
-// Driver calls of ours from the program's thread need the device's context current there, whatever
-// the program has current.
-class WithContext {
- public:
-  explicit WithContext(CUcontext context) {
-    CUcontext current = nullptr;
-    real().cuCtxGetCurrent(&current);
-    if (current != context) pushed_ = real().cuCtxPushCurrent_v2(context) == CUDA_SUCCESS;
-  }
-  ~WithContext() {
-    CUcontext popped;
-    if (pushed_) real().cuCtxPopCurrent_v2(&popped);
-  }
-
- private:
-  bool pushed_ = false;
-};
-
-// In relaxed mode our calls do not invalidate a capture that some thread has open.
-class Relaxed {
- public:
-  Relaxed() { Exchange(); }
-  ~Relaxed() { Exchange(); }
-
- private:
-  void Exchange() {
-    if (real().cuThreadExchangeStreamCaptureMode != nullptr) {
-      real().cuThreadExchangeStreamCaptureMode(&mode_);
-    }
-  }
-  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
-}  // namespace
-
 bool DriverHints::Open() {
   WithContext current(context_);
   Relaxed relaxed;

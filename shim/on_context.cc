@@ -6,6 +6,7 @@ namespace atp::shim {
 void ForgetPrimary(CUdevice device) {
   const CUcontext context = PrimaryContextOf(device);
   if (context == nullptr) return;
+  ForgetRangesOf(context);
   ForgetMemoryOf(context, device);
   ForgetContext(context);
   ForgetPopulateStream(context);

@@ -8,12 +8,14 @@
 #include "shim/populate.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
+#include "shim/vmm.h"
 
 namespace atp::shim {
 
 template <HookId id>
 CUresult OnContextDestroy(CUcontext context) {
   if (context != nullptr) {
+    ForgetRangesOf(context);
     ForgetMemoryOf(context, -1);
     ForgetContext(context);
     ForgetPopulateStream(context);

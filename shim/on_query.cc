@@ -5,6 +5,11 @@
 
 namespace atp::shim {
 
+bool InUnmappedRange(CUdeviceptr address) {
+  uint64_t start = 0, bytes = 0;
+  return MappingAround(address, &start, &bytes) == InRange::kUnmapped;
+}
+
 void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   const bool start_asked = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
   if (value == nullptr || (!start_asked && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return;

@@ -7,6 +7,7 @@
 #include "shim/memory_numbers.h"
 #include "shim/placement.h"
 #include "shim/resolve.h"
+#include "shim/vmm.h"
 
 namespace atp::shim {
 
@@ -24,9 +25,13 @@ CUresult OnDeviceTotalMem(size_t* bytes, CUdevice device) {
   return result;
 }
 
+// Reserved by the program, and nothing is mapped there: to the driver it is managed memory.
+bool InUnmappedRange(CUdeviceptr address);
+
 template <HookId id>
 CUresult OnMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr address) {
   uint64_t start = 0, bytes = 0;
+  if (InUnmappedRange(address)) return CUDA_ERROR_NOT_FOUND;
   const CUresult result = Row<id>::Real()(base, size, address);
   if (result != CUDA_SUCCESS || !ProgramRange(address, &start, &bytes)) return result;
   if (base != nullptr) *base = start;
@@ -38,6 +43,7 @@ void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdevic
 
 template <HookId id>
 CUresult OnPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  if (InUnmappedRange(address)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = Row<id>::Real()(value, attribute, address);
   if (result == CUDA_SUCCESS) CorrectPointerAttribute(value, attribute, address);
   return result;
@@ -46,6 +52,7 @@ CUresult OnPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdev
 template <HookId id>
 CUresult OnPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** values,
                                 CUdeviceptr address) {
+  if (InUnmappedRange(address)) address = 0;  // answered as any unknown address
   const CUresult result = Row<id>::Real()(count, attributes, values, address);
   if (result != CUDA_SUCCESS || attributes == nullptr || values == nullptr) return result;
   for (unsigned i = 0; i < count; ++i) CorrectPointerAttribute(values[i], attributes[i], address);

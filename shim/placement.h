@@ -9,18 +9,13 @@
 // could hold, which is CUDA_ERROR_OUT_OF_MEMORY with a line in the log.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "shim/device.h"
+#include "shim/managed.h"
 #include "shim/tracker.h"
 
 namespace atp::shim {
-
-// Launches need to be looked at: managed memory is near the budget of some device, or a trace is
-// wanted. Never goes back.
-extern std::atomic<bool> g_watching;
-inline bool Watching() { return g_watching.load(std::memory_order_relaxed); }
 
 CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes);
 // A plain free. What is not ours is the driver's to judge.

@@ -5,8 +5,8 @@
 
 #include "shim/capture.h"
 #include "shim/lifecycle.h"
-#include "shim/placement.h"
-#include "shim/resolve.h"
+#include "shim/managed.h"
+#include "shim/own_calls.h"
 #include "shim/settings.h"
 
 namespace atp::shim {
@@ -56,6 +56,19 @@ void Populate(Device& device, const Allocation& allocation) {
   const CUresult result =
       Prefetch(allocation.address, allocation.mapped_bytes, allocation.device, stream);
   if (result != CUDA_SUCCESS) Trouble("populating new memory");
+}
+
+void Discard(uint64_t address, uint64_t bytes, CUcontext context) {
+  if (Settings().Disabled(kDisableDiscard) || real().cuMemDiscardBatchAsync == nullptr) return;
+  WithContext current(context);
+  Relaxed relaxed;
+  const CUstream stream = StreamOf(context);
+  if (stream == nullptr) return;
+  CUdeviceptr start = address;
+  size_t size = bytes;
+  if (real().cuMemDiscardBatchAsync(&start, &size, 1, 0, stream) == CUDA_SUCCESS) {
+    real().cuStreamSynchronize(stream);
+  }
 }
 
 void ForgetPopulateStream(CUcontext context) {

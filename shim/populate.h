@@ -12,6 +12,9 @@ namespace atp::shim {
 
 // Any thread, the allocation's context current. Failure costs page faults, nothing else.
 void Populate(Device& device, const Allocation& allocation);
+// The bytes there are of no use to anybody: a later eviction need not carry them. Returns when it
+// is done, so that what is written there afterwards stays. The device has passed every use of them.
+void Discard(uint64_t address, uint64_t bytes, CUcontext context);
 void ForgetPopulateStream(CUcontext context);  // the context is being destroyed
 
 }  // namespace atp::shim

@@ -86,7 +86,9 @@ constexpr struct {
      [](const char* t, Configuration* s) { return ParseSize(t, &s->host_budget); }},
     {"ATP_REPORT_MEMORY", "physical, virtual or a size", ParseReportMemory},
     {"ATP_DISABLE",
-     "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, deepbind",
+     "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
+     "deepbind, "
+     "vmm, pools, graphs",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
     {"ATP_EXECUTOR", "auto or threads", ParseExecutor},
     {"ATP_LOG", "off, error, warn, info or debug", ParseLogLevel},
@@ -182,7 +184,8 @@ bool ParseDisable(const char* text, uint32_t* mask) {
                 {"evict", kDisableEvict},       {"touch", kDisableTouch},
                 {"discard", kDisableDiscard},   {"readmostly", kDisableReadMostly},
                 {"slabs", kDisableSlabs},       {"asynctwins", kDisableAsyncTwins},
-                {"deepbind", kDisableDeepbind}};
+                {"deepbind", kDisableDeepbind}, {"vmm", kDisableVmm},
+                {"pools", kDisablePools},       {"graphs", kDisableGraphs}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
   uint32_t parsed = 0;

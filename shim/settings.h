@@ -48,6 +48,9 @@ enum Disable : uint32_t {
   kDisableSlabs = 1u << 6,
   kDisableAsyncTwins = 1u << 7,
   kDisableDeepbind = 1u << 8,
+  kDisableVmm = 1u << 9,
+  kDisablePools = 1u << 10,
+  kDisableGraphs = 1u << 11,
 };
 
 struct Configuration {

@@ -49,6 +49,18 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   return record;
 }
 
+bool Tracker::Grow(Record* record, uint64_t mapped_bytes) {
+  std::lock_guard lock(mutex_);
+  const uint64_t end = record->address + record->mapped_bytes;
+  const uint64_t more = mapped_bytes - record->mapped_bytes;
+  if (!SetGranules(end, more, record)) {
+    SetGranules(end, more, nullptr);
+    return false;
+  }
+  record->bytes = record->mapped_bytes = mapped_bytes;
+  return true;
+}
+
 void Tracker::Remove(Record* record) {
   std::lock_guard lock(mutex_);
   SetGranules(record->address, record->mapped_bytes, nullptr);

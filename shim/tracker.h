@@ -42,6 +42,9 @@ class Tracker {
   // or memory for the table.
   Record* Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes, CUcontext context,
                  int device);
+  // The record covers more at its end from now on; nobody else may be using it. False: out of
+  // memory for the table, and the record is as it was.
+  bool Grow(Record* record, uint64_t mapped_bytes);
   // Find gives null from now on. The record stays readable for a while (see above).
   void Remove(Record* record);
   // Undoes a Remove whose free the driver refused. The record must not have been removed long ago.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program twice as large as its card, whatever way it gets its memory and launches its work: the
+// results are those of a big card, and from the plan on it is faster than plain managed memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+struct Outcome {
+  Finished finished;
+  std::string results;  // everything printed, but for the times
+  double best_ms = 1e9;
+};
+
+constexpr const char* kSmall = "16MiB";
+constexpr const char* kBig = "256MiB";
+
+Outcome Launch(const std::string& memory, const std::string& launch, const char* card,
+               Environment environment) {
+  environment["LD_LIBRARY_PATH"] = ATP_SIM_FOLDER;
+  environment["ATP_SIM_GPU"] = "tiny";
+  environment["ATP_SIM_MEMORY"] = card;
+  environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  Outcome outcome;
+  outcome.finished = RunChild(
+      {ATP_PROGRAM_FOLDER "/layers", ATP_PROGRAM_FOLDER "/bump.ptx", memory, launch}, environment);
+  static const std::regex time("ms ([0-9.]+)\n");
+  const std::string& out = outcome.finished.out;
+  for (std::sregex_iterator it(out.begin(), out.end(), time), end; it != end; ++it) {
+    outcome.best_ms = std::min(outcome.best_ms, std::stod((*it)[1]));
+  }
+  outcome.results = std::regex_replace(out, time, "");
+  return outcome;
+}
+
+const Environment kOff = {{"ATP_POLICY", "off"}};
+
+class Layers : public testing::TestWithParam<std::tuple<const char*, const char*>> {
+ protected:
+  const char* memory() const { return std::get<0>(GetParam()); }
+  const char* launch() const { return std::get<1>(GetParam()); }
+};
+
+TEST_P(Layers, RunAtTwiceTheCardWithTheResultsOfABigOne) {
+  const Outcome big = Launch(memory(), launch(), kBig, kOff);
+  ASSERT_EQ(big.finished.exit_code, 0) << big.finished.out;
+  ASSERT_NE(big.results.find("sum"), std::string::npos);
+  EXPECT_EQ(Launch(memory(), launch(), kSmall, kOff).finished.exit_code, 2) << "it fits by itself";
+  for (const Environment& more : {Environment{}, Environment{{"ATP_POLICY", "managed"}},
+                                  Environment{{"ATP_EXECUTOR", "threads"}}}) {
+    const Outcome run = Launch(memory(), launch(), kSmall, more);
+    EXPECT_EQ(run.results, big.results) << run.finished.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Memory, Layers,
+                         testing::Combine(testing::Values("plain", "ranges", "range"),
+                                          testing::Values("kernels")),
+                         [](const auto& test) {
+                           return std::string(std::get<0>(test.param)) + "_" +
+                                  std::get<1>(test.param);
+                         });
+
+}  // namespace
+}  // namespace atp::preload

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Uses virtual memory management in every way, right and wrong, and prints each answer as
+// "case: answer". What it prints must not depend on whether a preload library is there, but for the
+// cases "aliases" and "export", which managed memory cannot serve.
+#include <cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <vector>
+
+namespace {
+
+constexpr size_t kMiB = 1u << 20, kPage = 2 * kMiB;
+using Handle = CUmemGenericAllocationHandle;
+
+void Say(const char* name, CUresult result) {
+  const char* text = "?";
+  cuGetErrorName(result, &text);
+  printf("%s: %s\n", name, text);
+}
+void Say(const char* name, const char* what, unsigned long long value) {
+  printf("%s: %s %llu\n", name, what, value);
+}
+
+CUmemAllocationProp OnDevice() {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  return prop;
+}
+
+Handle Create(size_t bytes) {
+  const CUmemAllocationProp prop = OnDevice();
+  Handle handle = 0;
+  const CUresult result = cuMemCreate(&handle, bytes, &prop, 0);
+  if (result != CUDA_SUCCESS) Say("create", result);
+  return handle;
+}
+
+CUdeviceptr Reserve(size_t bytes) {
+  CUdeviceptr address = 0;
+  const CUresult result = cuMemAddressReserve(&address, bytes, 0, 0, 0);
+  if (result != CUDA_SUCCESS) Say("reserve", result);
+  return address;
+}
+
+CUresult Allow(CUdeviceptr address, size_t bytes) {
+  CUmemAccessDesc access = {};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return cuMemSetAccess(address, bytes, &access, 1);
+}
+
+unsigned ValueAt(CUdeviceptr address) {
+  unsigned value = ~0u;
+  cuMemcpyDtoH(&value, address, 4);
+  return value;
+}
+
+void Use() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  const Handle handle = Create(4 * kMiB);
+  Say("map", cuMemMap(range + 2 * kMiB, 4 * kMiB, 0, handle, 0));
+  Say("access", Allow(range + 2 * kMiB, 4 * kMiB));
+  unsigned long long flags = 9;
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  Say("access is told", cuMemGetAccess(&flags, &here, range + 3 * kMiB));
+  Say("access", "is", flags);
+  Say("set", cuMemsetD32(range + 2 * kMiB, 77, kMiB));
+  Say("value", "is", ValueAt(range + 6 * kMiB - 4));
+  Handle again = 0;
+  Say("retain", cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + 3 * kMiB)));
+  CUmemAllocationProp prop = {};
+  Say("properties", cuMemGetAllocationPropertiesFromHandle(&prop, again));
+  Say("properties", "name the device", prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  Say("release", cuMemRelease(again));
+  Say("release", cuMemRelease(handle));
+  Say("value without a handle", "is", ValueAt(range + 2 * kMiB));
+  Say("free of a range in use", cuMemAddressFree(range, 16 * kMiB));
+  Say("unmap", cuMemUnmap(range + 2 * kMiB, 4 * kMiB));
+  Say("free of a part", cuMemAddressFree(range, 8 * kMiB));
+  Say("free", cuMemAddressFree(range, 16 * kMiB));
+  Say("free once more", cuMemAddressFree(range, 16 * kMiB));
+}
+
+void Wrong() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  const Handle handle = Create(4 * kMiB);
+  Say("map with an offset", cuMemMap(range, kPage, kPage, handle, 0));
+  Say("map of more than there is", cuMemMap(range, 6 * kMiB, 0, handle, 0));
+  Say("map that is not aligned", cuMemMap(range + 4096, kPage, 0, handle, 0));
+  Say("map beyond the range", cuMemMap(range + 14 * kMiB, 4 * kMiB, 0, handle, 0));
+  Say("map of nothing", cuMemMap(range, kPage, 0, 12345, 0));
+  Say("map", cuMemMap(range, 4 * kMiB, 0, handle, 0));
+  const Handle other = Create(kPage);
+  Say("map over a mapping", cuMemMap(range + kPage, kPage, 0, other, 0));
+  Say("unmap of a part", cuMemUnmap(range, kPage));
+  Say("unmap of more", cuMemUnmap(range, 6 * kMiB));
+  Say("access beyond a mapping", Allow(range, 6 * kMiB));
+  Say("plain free of it", cuMemFree(range));
+  Say("release", cuMemRelease(handle));
+  Say("release once more than there are handles", cuMemRelease(other));
+  Say("release of one that is gone", cuMemRelease(other));
+  Say("unmap", cuMemUnmap(range, 4 * kMiB));
+  Say("unmap once more", cuMemUnmap(range, 4 * kMiB));
+  const CUmemAllocationProp prop = OnDevice();
+  Handle none = 0;
+  Say("create of nothing", cuMemCreate(&none, 0, &prop, 0));
+  Say("create without a place", cuMemCreate(&none, kPage, nullptr, 0));
+  Say("create of half a page", cuMemCreate(&none, kMiB, &prop, 0));
+  Say("free", cuMemAddressFree(range, 16 * kMiB));
+}
+
+// The bytes belong to the memory, not to the address.
+void Moves() {
+  const CUdeviceptr range = Reserve(16 * kMiB), other = Reserve(16 * kMiB);
+  const Handle first = Create(4 * kMiB), second = Create(4 * kMiB);
+  Say("map", cuMemMap(range, 4 * kMiB, 0, first, 0));
+  Allow(range, 4 * kMiB);
+  Say("set", cuMemsetD32(range, 1, kMiB));
+  Say("unmap", cuMemUnmap(range, 4 * kMiB));
+  Say("map another in its place", cuMemMap(range, 4 * kMiB, 0, second, 0));
+  Allow(range, 4 * kMiB);
+  Say("set", cuMemsetD32(range, 2, kMiB));
+  Say("map elsewhere", cuMemMap(other + 8 * kMiB, 4 * kMiB, 0, first, 0));
+  Allow(other + 8 * kMiB, 4 * kMiB);
+  Say("first", "is", ValueAt(other + 8 * kMiB));
+  Say("first", "ends with", ValueAt(other + 12 * kMiB - 4));
+  Say("second", "is", ValueAt(range));
+  Say("unmap", cuMemUnmap(other + 8 * kMiB, 4 * kMiB));
+  Say("map overlapping its old place", cuMemMap(other + 6 * kMiB, 4 * kMiB, 0, first, 0));
+  Allow(other + 6 * kMiB, 4 * kMiB);
+  Say("first", "is", ValueAt(other + 6 * kMiB));
+  Say("first", "ends with", ValueAt(other + 10 * kMiB - 4));
+  Say("unmap", cuMemUnmap(other + 6 * kMiB, 4 * kMiB));
+  Say("free of its range", cuMemAddressFree(other, 16 * kMiB));
+  Say("unmap", cuMemUnmap(range, 4 * kMiB));
+  Say("map", cuMemMap(range + 8 * kMiB, 4 * kMiB, 0, first, 0));
+  Allow(range + 8 * kMiB, 4 * kMiB);
+  Say("first", "is", ValueAt(range + 8 * kMiB));
+  for (Handle handle : {first, second}) Say("release", cuMemRelease(handle));
+  Say("unmap", cuMemUnmap(range + 8 * kMiB, 4 * kMiB));
+  Say("free", cuMemAddressFree(range, 16 * kMiB));
+}
+
+void Attributes() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  for (int i = 0; i < 2; ++i) {
+    const Handle handle = Create(4 * kMiB);
+    cuMemMap(range + 4 * kMiB * (i + 1), 4 * kMiB, 0, handle, 0);
+    cuMemRelease(handle);
+  }
+  Allow(range + 4 * kMiB, 8 * kMiB);
+  for (size_t offset : {4 * kMiB, 7 * kMiB, 8 * kMiB, 11 * kMiB, 0 * kMiB, 12 * kMiB}) {
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    const CUresult result = cuMemGetAddressRange(&base, &size, range + offset);
+    Say("range", result);
+    if (result != CUDA_SUCCESS) continue;
+    Say("range", "starts at", base - range);
+    Say("range", "has bytes", size);
+  }
+  cuMemUnmap(range + 4 * kMiB, 8 * kMiB);
+  cuMemAddressFree(range, 16 * kMiB);
+}
+
+// As a caching allocator with segments that grow and shrink: a terabyte of addresses, ten thousand
+// pages that come and go.
+void Expandable() {
+  constexpr size_t kRange = size_t{1} << 40;
+  const CUdeviceptr range = Reserve(kRange);
+  Say("reserve", "gave a terabyte", range != 0);
+  unsigned long long good = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const CUdeviceptr page = range + kPage * (static_cast<size_t>(i) * 7919 % 500000);
+    const Handle handle = Create(kPage);
+    good += cuMemMap(page, kPage, 0, handle, 0) == CUDA_SUCCESS &&
+            Allow(page, kPage) == CUDA_SUCCESS && cuMemRelease(handle) == CUDA_SUCCESS;
+    good += cuMemUnmap(page, kPage) == CUDA_SUCCESS;
+  }
+  Say("calls that worked", "are", good);
+  Say("free", cuMemAddressFree(range, kRange));
+}
+
+void Numbers() {
+  size_t before = 0, after = 0, total = 0;
+  cuMemGetInfo(&before, &total);
+  const Handle handle = Create(8 * kMiB);
+  cuMemGetInfo(&after, &total);
+  Say("free", "fell at create by", before - after);
+  const CUdeviceptr range = Reserve(8 * kMiB);
+  cuMemMap(range, 8 * kMiB, 0, handle, 0);
+  cuMemRelease(handle);
+  cuMemGetInfo(&after, &total);
+  Say("free", "is less while it is mapped by", before - after);
+  cuMemUnmap(range, 8 * kMiB);
+  cuMemGetInfo(&after, &total);
+  Say("free", "came back", before == after);
+  cuMemAddressFree(range, 8 * kMiB);
+}
+
+void Aliases() {
+  const CUdeviceptr range = Reserve(8 * kMiB);
+  const Handle handle = Create(kPage);
+  Say("map", cuMemMap(range, kPage, 0, handle, 0));
+  Say("second mapping", cuMemMap(range + 4 * kMiB, kPage, 0, handle, 0));
+}
+
+// At a wished address, so that it is the driver's range: memory of either kind can be mapped there.
+void Wished() {
+  const CUdeviceptr free_place = Reserve(64 * kMiB);
+  cuMemAddressFree(free_place, 64 * kMiB);
+  CUdeviceptr range = 0;
+  Say("reserve", cuMemAddressReserve(&range, 64 * kMiB, 0, free_place, 0));
+  Say("reserve", "gave the wish", range == free_place);
+  const Handle handle = Create(kPage);
+  Say("map", cuMemMap(range, kPage, 0, handle, 0));
+  Say("second mapping", cuMemMap(range + 4 * kMiB, kPage, 0, handle, 0));
+  Allow(range, kPage);
+  Allow(range + 4 * kMiB, kPage);
+  Say("set", cuMemsetD32(range, 5, kPage / 4));
+  Say("value through the second mapping", "is", ValueAt(range + 4 * kMiB));
+  Say("unmap", cuMemUnmap(range, kPage));
+  Say("unmap", cuMemUnmap(range + 4 * kMiB, kPage));
+  Say("release", cuMemRelease(handle));
+  Say("free", cuMemAddressFree(range, 64 * kMiB));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CUcontext context;
+  if (cuInit(0) != CUDA_SUCCESS) return 1;
+  const CUmemAllocationProp prop = OnDevice();
+  Handle early = 0;
+  Say("create before a context", cuMemCreate(&early, kPage, &prop, 0));
+  Say("release", cuMemRelease(early));
+  if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS) {
+    return 1;
+  }
+  const struct {
+    const char* name;
+    void (*run)();
+  } kCases[] = {{"use", Use},
+                {"wrong", Wrong},
+                {"moves", Moves},
+                {"attributes", Attributes},
+                {"expandable", Expandable},
+                {"numbers", Numbers},
+                {"aliases", Aliases},
+                {"wished", Wished}};
+  for (const auto& one : kCases) {
+    if (argc == 2 && strcmp(argv[1], one.name) == 0) one.run();
+  }
+  return 0;
+}
