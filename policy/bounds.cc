@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "policy/lifetimes.h"
+#include "policy/link_region.h"
 #include "policy/max_add_tree.h"
+#include "policy/window_bound.h"
 
 namespace atp::policy {
 namespace {
@@ -103,7 +105,11 @@ double ClosedForm(const Trace& trace, Bytes memory, bool clean_leaves_free) {
   in.begin.assign(back.begin(), back.end() - 1);
   in.at.assign(back.begin() + 1, back.end());
   in.windows = n - 1;
-  return compute + std::max(WorstTurn(out), WorstTurn(in));
+  const double turn = std::max(WorstTurn(out), WorstTurn(in));
+  if (!LinkRegion(trace.link).coupled) return compute + turn;
+  double windows = WindowStall(trace, life, memory, true);  // valid for both rules
+  if (!clean_leaves_free) windows = std::max(windows, WindowStall(trace, life, memory, false));
+  return compute + std::max(turn, windows);
 }
 
 // The uses of one tensor: launches that read it, launches that write it, the first of both.

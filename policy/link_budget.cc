@@ -8,12 +8,7 @@
 namespace atp::policy {
 
 LinkBudget::LinkBudget(const LinkRates& rates, std::vector<double> window_seconds)
-    : seconds_(std::move(window_seconds)), in_(rates.h2d), out_(rates.d2h) {
-  const double both_in = rates.duplex_h2d > 0 ? std::min(rates.duplex_h2d, in_) : in_;
-  const double both_out = rates.duplex_d2h > 0 ? std::min(rates.duplex_d2h, out_) : out_;
-  coupled_ = both_in < in_ || both_out < out_;
-  a1_ = 1 / in_, b1_ = (1 - both_in / in_) / both_out;
-  a2_ = 1 / out_, b2_ = (1 - both_out / out_) / both_in;
+    : seconds_(std::move(window_seconds)), in_(rates.h2d), out_(rates.d2h), region_(rates) {
   for (int d = 0; d < 2; ++d) {
     used_[d].assign(seconds_.size(), 0);
     free_[d].assign(seconds_.size(), 0);
@@ -32,12 +27,12 @@ int64_t LinkBudget::Capacity(Direction direction, size_t window) const {
   const double h = static_cast<double>(used_[0][window]), d = static_cast<double>(used_[1][window]);
   double bytes;
   if (direction == Direction::kIn) {
-    bytes = (t - d * b1_) / a1_;
-    if (b2_ > 0) bytes = std::min(bytes, (t - d * a2_) / b2_);
+    bytes = (t - d * region_.b1) / region_.a1;
+    if (region_.b2 > 0) bytes = std::min(bytes, (t - d * region_.a2) / region_.b2);
     bytes -= h;
   } else {
-    bytes = (t - h * b2_) / a2_;
-    if (b1_ > 0) bytes = std::min(bytes, (t - h * a1_) / b1_);
+    bytes = (t - h * region_.b2) / region_.a2;
+    if (region_.b1 > 0) bytes = std::min(bytes, (t - h * region_.a1) / region_.b1);
     bytes -= d;
   }
   return bytes >= 1 ? static_cast<int64_t>(bytes) : 0;
@@ -150,17 +145,17 @@ void LinkBudget::Lengthen(int64_t window, double seconds) {
 double LinkBudget::RateBeside(Direction direction, double other) const {
   double rate;
   if (direction == Direction::kIn) {
-    rate = (1 - other * b1_) / a1_;
-    if (b2_ > 0) rate = std::min(rate, (1 - other * a2_) / b2_);
+    rate = (1 - other * region_.b1) / region_.a1;
+    if (region_.b2 > 0) rate = std::min(rate, (1 - other * region_.a2) / region_.b2);
   } else {
-    rate = (1 - other * b2_) / a2_;
-    if (b1_ > 0) rate = std::min(rate, (1 - other * a1_) / b1_);
+    rate = (1 - other * region_.b2) / region_.a2;
+    if (region_.b1 > 0) rate = std::min(rate, (1 - other * region_.a1) / region_.b1);
   }
   return std::max(rate, 0.0);
 }
 
 double LinkBudget::PlannedRate(Direction direction, size_t window) const {
-  if (!coupled_ || seconds_[window] <= 0) return Rate(direction);
+  if (!region_.coupled || seconds_[window] <= 0) return Rate(direction);
   const Direction back = direction == Direction::kIn ? Direction::kOut : Direction::kIn;
   return RateBeside(direction, static_cast<double>(Used(back, window)) / seconds_[window]);
 }

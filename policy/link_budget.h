@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many bytes each direction of the link can still carry in each window of a period. Window 2k
 // is launch k, window 2k+1 the pause after it; window numbers may run past either end of the
-// period. Used by the planner only; one thread.
-//
-// Both directions share a window of t seconds by time-sharing "only in", "only out" and "both":
-//   h * a1 + d * b1 <= t   and   d * a2 + h * b2 <= t,
-//   a1 = 1/b_H, b1 = (1 - b'_H/b_H) / b'_D,  a2 = 1/b_D, b2 = (1 - b'_D/b_D) / b'_H,
-// with b' the rates while both are busy (the line through those two corners of the region).
+// period. Both directions share a window as link_region.h says. Used by the planner only; one
+// thread.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "policy/fenwick.h"
+#include "policy/link_region.h"
 #include "policy/trace.h"
 
 namespace atp::policy {
@@ -45,7 +42,7 @@ class LinkBudget {
     return used_[static_cast<int>(direction)][window];
   }
   double Rate(Direction direction) const { return direction == Direction::kIn ? in_ : out_; }
-  bool coupled() const { return coupled_; }
+  bool coupled() const { return region_.coupled; }
   // Rate at which one direction may run in a window, leaving the other its planned share.
   double PlannedRate(Direction direction, size_t window) const;
   // Greatest rate of one direction while the other runs at `other` bytes per second.
@@ -60,8 +57,8 @@ class LinkBudget {
   std::vector<double> seconds_;
   std::vector<int64_t> used_[2], free_[2];
   std::vector<Fenwick> sums_;
-  double in_, out_, a1_, b1_, a2_, b2_;
-  bool coupled_;
+  double in_, out_;
+  LinkRegion region_;
 };
 
 }  // namespace atp::policy

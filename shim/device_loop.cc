@@ -25,8 +25,8 @@ uint64_t PieceBytes(uint64_t budget) {
   return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
 }
 
-// Durations are measured again every so many periods: clocks and neighbours change. Not in the first
-// period of a plan, in which what the last plan left behind may still fault.
+// Durations are measured again every so many periods: clocks and neighbours change. Not in the
+// first period of a plan, in which what the last plan left behind may still fault.
 constexpr uint64_t kMeasureEvery = 32;
 constexpr uint64_t kMeasuredFirst = 1;
 // A new plan is worth making when the period's measured time has moved by this much.

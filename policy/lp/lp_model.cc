@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "policy/lifetimes.h"
+#include "policy/link_region.h"
 
 namespace atp::policy {
 namespace {
@@ -29,15 +30,11 @@ LpModel::LpModel(const Trace& trace, Bytes memory, bool clean_leaves_free)
   for (const auto& [key, gb] : merged) {
     intervals_.push_back({std::get<0>(key), std::get<1>(key), gb, std::get<2>(key)});
   }
-  const LinkRates& link = trace.link;
-  in_ = link.h2d / kGb;
-  out_ = link.d2h / kGb;
-  a1_ = 1 / in_;
-  a2_ = 1 / out_;
-  if (link.duplex_h2d > 0 && link.duplex_d2h > 0) {
-    b1_ = std::max(0.0, 1 - link.duplex_h2d / link.h2d) / (link.duplex_d2h / kGb);
-    b2_ = std::max(0.0, 1 - link.duplex_d2h / link.d2h) / (link.duplex_h2d / kGb);
-  }
+  const LinkRegion region(trace.link);
+  in_ = trace.link.h2d / kGb;
+  out_ = trace.link.d2h / kGb;
+  a1_ = region.a1 * kGb, b1_ = region.b1 * kGb;
+  a2_ = region.a2 * kGb, b2_ = region.b2 * kGb;
 }
 
 std::vector<LpRow> LpModel::AwayRows() const {

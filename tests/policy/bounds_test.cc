@@ -46,6 +46,52 @@ double PlainClosed(const Trace& trace, double memory, bool clean_leaves_free) {
   return ComputeSeconds(trace) + worst;
 }
 
+// Seconds that one window lacks at least, from the end of launch p to the start of launch q.
+double PlainWindow(const Trace& trace, double memory, bool clean_leaves_free, int64_t p,
+                   int64_t q) {
+  const Lifetimes life = FindLifetimes(trace);
+  const int64_t n = static_cast<int64_t>(trace.launches.size());
+  const size_t at_p = static_cast<size_t>(p % n), at_q = static_cast<size_t>(q % n);
+  double in = static_cast<double>(life.touched[at_p]) - memory;
+  double out = static_cast<double>(life.touched[at_q]) - memory, inside = 0;
+  for (int64_t k = p + 1; k < q; ++k) inside += trace.launches[static_cast<size_t>(k % n)].seconds;
+  for (const auto& interval : life.intervals) {
+    const double bytes = static_cast<double>(interval.bytes);
+    const bool clean = clean_leaves_free && !life.written[interval.tensor];
+    for (int64_t shift : {-n, int64_t{0}, n, 2 * n}) {
+      const int64_t last = static_cast<int64_t>(interval.last_use) + shift;
+      const int64_t next = static_cast<int64_t>(interval.next_use) + shift;
+      if (last < p && p < next && next <= q) in += bytes;             // must be back by q
+      if (p <= last && last < q && q < next && !clean) out += bytes;  // was there at p or later
+    }
+  }
+  const double h = std::max(in, 0.0), d = std::max(out, 0.0);
+  const LinkRates& link = trace.link;
+  // The two lines of the region: through "only in" and "both", and through "only out" and "both".
+  const double first = h / link.h2d + d * (1 - link.duplex_h2d / link.h2d) / link.duplex_d2h;
+  const double second = d / link.d2h + h * (1 - link.duplex_d2h / link.d2h) / link.duplex_h2d;
+  return std::max(first, second) - inside;
+}
+
+// The best set of disjoint windows, by trying every place to cut the circle.
+double PlainWindows(const Trace& trace, double memory, bool clean_leaves_free) {
+  const int64_t n = static_cast<int64_t>(trace.launches.size());
+  double best = 0;
+  for (int64_t cut = 0; cut < n; ++cut) {
+    std::vector<double> sum(static_cast<size_t>(n) + 1, 0);
+    for (int64_t q = 1; q <= n; ++q) {
+      sum[static_cast<size_t>(q)] = sum[static_cast<size_t>(q - 1)];
+      for (int64_t p = 0; p < q; ++p) {
+        const double window = PlainWindow(trace, memory, clean_leaves_free, cut + p, cut + q);
+        sum[static_cast<size_t>(q)] =
+            std::max(sum[static_cast<size_t>(q)], sum[static_cast<size_t>(p)] + window);
+      }
+    }
+    best = std::max(best, sum.back());
+  }
+  return best;
+}
+
 // Both window bounds by counting each window by itself.
 double PlainAny(const Trace& trace, double memory) {
   const size_t n = trace.launches.size();
@@ -105,6 +151,48 @@ TEST(Bounds, EqualTheFormulasCountedOneWindowAtATime) {
     }
   }
   EXPECT_GT(above_compute, 20);
+}
+
+TEST(Bounds, OfACoupledLinkLieBetweenTheWorstWindowAndTheBestSetOfWindows) {
+  int more_than_one = 0, above_one_way = 0;
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    RandomTraceOptions shape;
+    shape.launches = 1 + seed % 9, shape.tensors = 1 + seed * 3 % 13, shape.touches = 3;
+    shape.unit = kMiB, shape.most_units = 5, shape.units_per_second = 2;
+    Trace trace = RandomTrace(seed, shape);
+    trace.link.h2d *= 0.9;
+    const Lifetimes life = FindLifetimes(trace);
+    const Bytes memory = *std::max_element(life.touched.begin(), life.touched.end()) + kMiB;
+    const double one_way = BoundSafe(trace, memory);
+    trace.link.duplex_h2d = trace.link.h2d * 0.5, trace.link.duplex_d2h = trace.link.d2h * 0.8;
+    const int64_t n = static_cast<int64_t>(trace.launches.size());
+    double worst = 0;
+    for (int64_t p = 0; p < n; ++p) {
+      for (int64_t q = p + 1; q <= p + n; ++q) {
+        worst = std::max(worst, PlainWindow(trace, static_cast<double>(memory), true, p, q));
+      }
+    }
+    const double sum = PlainWindows(trace, static_cast<double>(memory), true);
+    const double stall = BoundSafe(trace, memory) - ComputeSeconds(trace);
+    EXPECT_GE(stall, worst - 1e-9) << seed;
+    EXPECT_LE(stall, std::max(sum, one_way - ComputeSeconds(trace)) + 1e-9) << seed;
+    EXPECT_LE(BoundSafe(trace, memory), BoundClosed(trace, memory) + 1e-9) << seed;
+    more_than_one += stall > worst + 1e-6;
+    above_one_way += BoundSafe(trace, memory) > one_way + 1e-6;
+  }
+  EXPECT_GT(more_than_one, 5);
+  EXPECT_GT(above_one_way, 20);
+}
+
+TEST(Bounds, ASweepThatIsCopiedBothWaysTakesBothShares) {
+  TraceBuilder builder(100);  // MiB per second
+  for (int i = 0; i < 10; ++i) builder.Run(0.01, {builder.Global(100)});
+  Trace& trace = builder.trace();
+  trace.link.duplex_h2d = trace.link.h2d * 0.5, trace.link.duplex_d2h = trace.link.d2h;
+  // 600 MiB go each way between the end of a launch and the start of the one before it, with eight
+  // launches in between: h / 100 + d / 200 = 9 s, as 6 s of both and 3 s of "only in" give.
+  EXPECT_NEAR(BoundClosed(trace, 400 * kMiB), 9.02, 1e-9);
+  EXPECT_NEAR(BoundSafe(trace, 400 * kMiB), 6.02, 1e-9);  // never written: leaves free
 }
 
 TEST(Bounds, AgreeWithPublishedTraces) {

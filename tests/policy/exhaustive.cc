@@ -49,7 +49,8 @@ std::vector<Step> Steps(const Trace& trace, Mask* written) {
 
 class Search {
  public:
-  Search(const Trace& trace, uint32_t blocks, bool clean_leaves_free) : blocks_(blocks) {
+  Search(const Trace& trace, uint32_t blocks, bool clean_leaves_free)
+      : blocks_(blocks), one_way_(HalfDuplex(trace.link)) {
     Mask written = 0;
     steps_ = Steps(trace, &written);
     for (uint32_t t = 0; t < trace.tensors.size(); ++t) {
@@ -121,7 +122,8 @@ class Search {
     for (Mask out = 0, outs = may_leave;; out = outs & -outs, outs &= outs - 1) {
       for (Mask in = 0, ins = may_come;; in = ins & -ins, ins &= ins - 1) {
         const uint32_t room = static_cast<uint32_t>(std::popcount(s.on | in)) + workspace;
-        if (room <= blocks_) {
+        const bool carries = !one_way_ || in == 0 || out == 0;
+        if (room <= blocks_ && carries) {
           State to = {s.at, s.left, (s.on & ~out) | in, s.exists};
           if (s.left > 0 && --to.left == 0) {
             to.on &= ~steps_[s.at].dead;
@@ -136,7 +138,12 @@ class Search {
     }
   }
 
+  static bool HalfDuplex(const LinkRates& link) {
+    return link.duplex_h2d == link.h2d / 2 && link.duplex_d2h == link.d2h / 2;
+  }
+
   uint32_t blocks_;
+  bool one_way_;  // a second of the link carries a block in or out
   std::vector<Step> steps_;
   Mask globals_ = 0, clean_ = 0, all_ = 1;
   int most_ = 0;

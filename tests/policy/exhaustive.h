@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The best periodic schedule of a tiny trace by trying everything, in steps of one second: each
-// tensor is one block, each direction moves one block a second, durations are whole seconds. With
-// whole numbers throughout, no schedule of whole blocks that repeats every period is faster than
-// this one.
+// tensor is one block, each direction moves one block a second (with a duplex pair of half the
+// rates, a second of the link moves one block in either direction), durations are whole seconds.
+// With whole numbers throughout, no schedule of whole blocks that repeats every period is faster
+// than this one.
 #pragma once
 
 #include <cstdint>
