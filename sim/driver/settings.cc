@@ -76,6 +76,7 @@ Settings Settings::FromEnvironment() {
   s.managed = !IsOff(Variable("ATP_SIM_MANAGED"));
   s.stats_file = Variable("ATP_SIM_STATS");
   s.trace_file = Variable("ATP_SIM_TRACE");
+  s.machine.timeline = Variable("ATP_SIM_TIMELINE");
   s.faults = Variable("ATP_SIM_FAULT");
   s.eager_modules = Variable("CUDA_MODULE_LOADING") == "EAGER";
   s.restricts_devices = std::getenv("CUDA_VISIBLE_DEVICES") != nullptr;

@@ -24,6 +24,7 @@ void AtExit() {
   if (!lock.owns_lock()) return;
   driver.FlushDeviceOutput();
   driver.trace().Flush();
+  driver.machine().FlushTimeline();
   WriteStats(driver);
 }
 

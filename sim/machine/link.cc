@@ -78,6 +78,8 @@ void Link::Settle(Time now) {
     Restore(index, progress[index]);
     Engine& engine = engines_[index];
     while (!engine.pieces.empty() && engine.first < engine.current) {
+      const Piece& over = engine.pieces.front();
+      timeline_->Transfer(device_, DirectionOf(index) == 1, index >= 2, over.begin, over.end);
       engine.pieces.pop_front();
       ++engine.first;
     }
@@ -120,11 +122,12 @@ bool Link::TryStart(int index, Progress* progress, Time now, Time* available) {
     *available = kNever;
     return false;
   }
-  const Piece& piece = engine.pieces[position];
+  Piece& piece = engine.pieces[position];
   *available = piece.after.at;
   for (Ticket ticket : piece.after.tickets) *available = std::max(*available, KnownEnd(ticket));
   if (*available > now) return false;
   progress->started = true;
+  piece.begin = now;
   progress->setup_left = piece.setup;
   progress->units_left = piece.units;
   return true;
@@ -174,8 +177,8 @@ void Link::Run(Progress progress[kEngines], Time from, Time limit, Time busy[2])
   }
 }
 
-Interconnect::Interconnect(int devices, const LinkRates& rates) {
-  for (int device = 0; device < devices; ++device) links_.emplace_back(device, rates);
+Interconnect::Interconnect(int devices, const LinkRates& rates, Timeline* timeline) {
+  for (int device = 0; device < devices; ++device) links_.emplace_back(device, rates, timeline);
 }
 
 Ticket Interconnect::Push(int device, Time now, Channel channel, Direction direction,

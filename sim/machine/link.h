@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/machine/machine.h"
+#include "sim/machine/timeline.h"
 
 namespace atp::sim {
 
@@ -40,7 +41,8 @@ struct LinkRates {  // bytes per second
 
 class Link {
  public:
-  Link(int device, const LinkRates& rates) : device_(device), rates_(rates) {}
+  Link(int device, const LinkRates& rates, Timeline* timeline)
+      : device_(device), rates_(rates), timeline_(timeline) {}
 
   // `bytes` weighs what the piece takes of the link (at most 2 MiB, more when it goes at a lower
   // rate than a copy). `setup` passes on the engine before any byte moves. Starts no earlier than
@@ -56,7 +58,7 @@ class Link {
     Ready after;
     Time setup = 0;
     int64_t units = 0;  // bytes * 1e12: one picosecond at r bytes per second takes r units
-    Time end = kNever;
+    Time begin = 0, end = kNever;
   };
   struct Engine {
     std::deque<Piece> pieces;  // pieces[0] has sequence number `first`
@@ -85,6 +87,7 @@ class Link {
 
   const int device_;
   const LinkRates rates_;
+  Timeline* timeline_;
   Engine engines_[kEngines];
   Time busy_[2] = {0, 0};  // per direction, up to settled_
   Time settled_ = 0;
@@ -94,7 +97,7 @@ class Link {
 // All links of the machine: resolves tickets and combines moments.
 class Interconnect {
  public:
-  Interconnect(int devices, const LinkRates& rates);
+  Interconnect(int devices, const LinkRates& rates, Timeline* timeline);
 
   Ticket Push(int device, Time now, Channel channel, Direction direction, uint64_t bytes,
               Time setup, const Ready& after);

@@ -82,6 +82,7 @@ struct MachineConfig {
   uint64_t host_bytes = 0;           // 0 = no limit
   int devices = 1;
   std::string overrides;  // ATP_SIM_SET: "name=value,..."
+  std::string timeline;   // ATP_SIM_TIMELINE: file for what happened when; empty = none
 };
 
 struct DeviceShape {  // what the driver layer reports and the roofline uses
@@ -175,6 +176,8 @@ class Machine {
   virtual MachineStatus Health(int device) const = 0;
   // Everything counted so far, as JSON text (ATP_SIM_STATS). Finishes outstanding work first.
   virtual std::string StatsJson() = 0;
+  // Everything that has happened so far is in the timeline's file.
+  virtual void FlushTimeline() = 0;
   // Lets `device` reach the memory of `peer` (cuCtxEnablePeerAccess): its faults may then map pages
   // there.
   virtual void SetPeerAccess(int device, int peer, bool enabled) = 0;

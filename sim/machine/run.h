@@ -12,6 +12,7 @@
 #include "sim/machine/link.h"
 #include "sim/machine/machine.h"
 #include "sim/machine/stats.h"
+#include "sim/machine/timeline.h"
 #include "sim/machine/unified/unified.h"
 
 namespace atp::sim {
@@ -36,7 +37,7 @@ struct World {
         uint64_t host_bytes, const DeviceShape& shape_in)
       : costs(costs_in),
         shape(shape_in),
-        link(devices, rates),
+        link(devices, rates, &timeline),
         unified(costs, &link, &stats, devices, device_bytes, host_bytes),
         health(static_cast<size_t>(devices), MachineStatus::kOk) {}
   World(const World&) = delete;
@@ -45,6 +46,7 @@ struct World {
   const Costs costs;
   const DeviceShape shape;
   Stats stats;
+  Timeline timeline;
   Interconnect link;
   Unified unified;
   SpaceLock lock;

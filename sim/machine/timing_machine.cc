@@ -40,7 +40,12 @@ std::unique_ptr<Machine> Machine::Create(const MachineConfig& config, std::strin
              " bytes is less than one block of 2 MiB";
     return nullptr;
   }
-  return std::make_unique<TimingMachine>(config, costs, shape);
+  auto machine = std::make_unique<TimingMachine>(config, costs, shape);
+  if (!config.timeline.empty() && !machine->world().timeline.Open(config.timeline)) {
+    *error = "ATP_SIM_TIMELINE=" + config.timeline + ": cannot be written";
+    return nullptr;
+  }
+  return machine;
 }
 
 TimingMachine::TimingMachine(const MachineConfig& config, const Costs& costs,
@@ -144,6 +149,10 @@ MachineStatus TimingMachine::Hinted(Lane lane, StreamId stream, const Hint& hint
   }
   Pass pass = NewPass(at, at);
   MachineStatus status = PerformHint(&world_, &pass, hint);
+  const char* name = !hint.prefetch           ? "discard"
+                     : hint.location == kHost ? "prefetch to host"
+                                              : "prefetch to device";
+  world_.timeline.Call(device, lane, name, hint.address, hint.bytes, at, pass.cpu);
   operation.run = std::make_unique<IssuedHintRun>(&world_, pass.done);
   operation.submitted = at;
   scheduler_.Submit(stream, std::move(operation));
@@ -175,8 +184,16 @@ MachineStatus TimingMachine::Advise(Lane lane, uint64_t address, uint64_t bytes,
   world_.unified.Advise(&pass, address, bytes, advice, location);
   world_.lock.HoldWrite(pass.cpu);
   lanes_[lane] += pass.cpu - at;
+  world_.timeline.Call(std::max(location, 0), lane, "advise", address, bytes, at, pass.cpu);
   scheduler_.NotePagesLost();
   return MachineStatus::kOk;
+}
+
+void TimingMachine::FlushTimeline() {
+  for (int device = 0; device < config_.devices; ++device) {
+    world_.link.At(device).Busy(Direction::kToHost, scheduler_.now());  // settles both directions
+  }
+  world_.timeline.Flush();
 }
 
 MachineStatus TimingMachine::HostAccess(Lane lane, uint64_t address, uint64_t bytes, bool write) {

@@ -20,6 +20,7 @@ namespace atp::sim {
 class TimingMachine : public Machine {
  public:
   TimingMachine(const MachineConfig& config, const Costs& costs, const DeviceShape& shape);
+  ~TimingMachine() override { TimingMachine::FlushTimeline(); }
 
   const DeviceShape& Shape(int device) const override;
   Time KernelTime(int device, const LaunchConfig& config, const ExecResult& result) const override;
@@ -67,6 +68,7 @@ class TimingMachine : public Machine {
 
   MachineStatus Health(int device) const override;
   std::string StatsJson() override;
+  void FlushTimeline() override;
   void SetPeerAccess(int device, int peer, bool enabled) override;
   uint64_t DiscardViolations() const override { return world_.stats.discard_violations; }
 

@@ -26,7 +26,8 @@ class LinkTest : public testing::Test {
   double EndUs(const Ready& ready) {
     return static_cast<double>(link_.Resolve(ready)) / static_cast<double>(kUs);
   }
-  Interconnect link_{2, kRates};
+  Timeline timeline_;
+  Interconnect link_{2, kRates, &timeline_};
 };
 
 TEST_F(LinkTest, APieceAloneGoesAtTheFullRate) {
