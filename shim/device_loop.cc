@@ -222,16 +222,34 @@ void DeviceLoop::RequestPlan(uint32_t length) {
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
-  const double measured = traffic_.EvictRate();
-  const double rate = measured > 0 ? measured : kAssumedRate;
+  input.period.trace.link = Link();
   uint64_t footprint = 0;
   for (const Placed& placed : input.period.placed) footprint += placed.bytes;
-  ATP_LOG_DEBUG("device %d: planning %.1f MiB in %.1f MiB, link %.1f GB/s", device_,
-                static_cast<double>(footprint) / (1 << 20),
-                static_cast<double>(input.capacity) / (1 << 20), rate * 1e-9);
+  const policy::LinkRates& link = input.period.trace.link;
+  ATP_LOG_DEBUG(
+      "device %d: planning %.1f MiB in %.1f MiB, link %.1f in and %.1f out, both at once %.1f and "
+      "%.1f GB/s",
+      device_, static_cast<double>(footprint) / (1 << 20),
+      static_cast<double>(input.capacity) / (1 << 20), link.h2d * 1e-9, link.d2h * 1e-9,
+      link.duplex_h2d * 1e-9, link.duplex_d2h * 1e-9);
   input.period.trace.device_bytes = input.capacity;
-  input.period.trace.link.h2d = input.period.trace.link.d2h = rate;
   job_.Request(std::move(input), turns_);
+}
+
+// What the movers have measured; what they have not is guessed from what they have.
+policy::LinkRates DeviceLoop::Link() const {
+  const LinkMeter::Rates in = traffic_.meter().ToDevice(), out = traffic_.meter().ToHost();
+  const auto either = [](double a, double b) { return a > 0 ? a : b; };
+  policy::LinkRates link;
+  link.h2d = std::max(either(in.alone, out.alone), in.duplex);
+  link.d2h = std::max(either(out.alone, in.alone), out.duplex);
+  if (link.h2d == 0) link.h2d = either(link.d2h, kAssumedRate);
+  if (link.d2h == 0) link.d2h = link.h2d;
+  if (in.duplex > 0 && out.duplex > 0) {
+    link.duplex_h2d = in.duplex;
+    link.duplex_d2h = out.duplex;
+  }
+  return link;
 }
 
 void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {

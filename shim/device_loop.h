@@ -55,6 +55,7 @@ class DeviceLoop : private Traffic::Observer {
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock);
   void RequestPlan(uint32_t length);
+  policy::LinkRates Link() const;
   void Break();
   void ClockPlain(const LaunchView& launch);
   void ReadPlainPeriod();

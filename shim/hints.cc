@@ -15,7 +15,7 @@ bool DriverHints::Open() {
   for (CUstream& stream : fetch_streams_) {
     if (real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return false;
   }
-  return true;
+  return real().cuStreamCreate(&clock_stream_, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS;
 }
 
 CUresult DriverHints::Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream) {
@@ -60,6 +60,21 @@ uint64_t DriverHints::NowNs() {
   if (real().atpSimNow != nullptr) return real().atpSimNow();
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+void DriverHints::SetClock() {
+  if (clock_ == nullptr) clock_ = NewEvent();
+  clock_ns_ = NowNs();
+  Record(clock_, clock_stream_, false);
+}
+
+// Elapsed times are floating-point milliseconds: they stay exact to a microsecond for some seconds.
+uint64_t DriverHints::DoneAtNs(CUevent done) {
+  constexpr uint64_t kExactNs = 2'000'000'000;
+  const bool stale = clock_ == nullptr || NowNs() > clock_ns_ + kExactNs;
+  const double seconds = stale ? -1 : Elapsed(clock_, done);
+  if (stale) SetClock();
+  return seconds > 0 ? clock_ns_ + static_cast<uint64_t>(seconds * 1e9) : 0;
 }
 
 CUresult DriverHints::Record(CUevent event, CUstream stream, bool per_thread) {

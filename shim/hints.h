@@ -20,9 +20,10 @@ class DriverHints : public HintPort {
 
   CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) override;
   CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) override;
-  CUevent NewEvent() override { return NewEvent(CU_EVENT_DISABLE_TIMING); }
+  CUevent NewEvent() override { return NewEvent(CU_EVENT_DEFAULT); }
   CUevent NewEvent(unsigned flags);
   uint64_t NowNs() override;
+  uint64_t DoneAtNs(CUevent done) override;
   CUresult Record(CUevent event, CUstream stream, bool per_thread) override;
   CUresult StreamWait(CUstream stream, bool per_thread, CUevent event);
   bool Done(CUevent event);
@@ -32,12 +33,17 @@ class DriverHints : public HintPort {
   static LaneCalls Lanes();  // null members on a real driver
 
  private:
+  void SetClock();
   CUresult Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream);
 
   CUcontext context_;
   int device_;
   std::array<CUstream, kEvictMovers> evict_streams_{};
   std::array<CUstream, kFetchStreams> fetch_streams_{};
+  // Ties events to NowNs: an event on a stream that is always idle, and when it was recorded.
+  CUstream clock_stream_ = nullptr;
+  CUevent clock_ = nullptr;
+  uint64_t clock_ns_ = 0;
 };
 
 }  // namespace atp::shim

@@ -56,7 +56,7 @@ class EvictMover : public Mover {
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     t_->Moved(action_, /*to_device=*/false);
     if (first) return;  // may have been on the host already: says nothing about the link
-    t_->Clocked(begin_ns_, end_ns_, action_.bytes);
+    t_->meter_.Moved(/*to_device=*/false, begin_ns_, end_ns_, action_.bytes);
   }
 
   void Drop() { holding_ = false; }
@@ -114,11 +114,13 @@ class FetchMover : public Mover {
 
   void OnEvent(CUevent) override {
     if (waits_in_ != t_->generation_) return;
-    t_->in_flight_bytes_ -= t_->in_flight_.front().bytes;
+    arrived_ = t_->in_flight_.front();
+    t_->in_flight_bytes_ -= arrived_.bytes;
     t_->in_flight_.pop_front();
   }
 
   void Act(std::unique_lock<std::mutex>& lock) override {
+    ClockArrived();
     action_ = t_->NextFetch();
     sequence_ = t_->fetch_issued_;
     CUevent& event = t_->fetch_events_[sequence_ % Traffic::kFetchEvents];
@@ -130,6 +132,7 @@ class FetchMover : public Mover {
     if (!first && !action_.touch) t_->resident_ += action_.bytes;
     calling_ = true;
     lock.unlock();
+    begin_ns_ = first || action_.touch ? 0 : t_->port().NowNs();  // the others may copy nothing
     result_ = t_->port().Fetch(stream, action_.allocation->address + action_.offset, action_.bytes,
                                event_);
     lock.lock();
@@ -146,7 +149,7 @@ class FetchMover : public Mover {
     t_->SkipTouches();
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     const uint64_t copied = action_.touch ? 0 : action_.bytes;
-    t_->in_flight_.push_back({event_, copied});
+    t_->in_flight_.push_back({event_, copied, begin_ns_});
     t_->in_flight_bytes_ += copied;
     if (!action_.touch) t_->Moved(action_, /*to_device=*/true);
   }
@@ -169,8 +172,18 @@ class FetchMover : public Mover {
     return done <= t_->evict_first_.size() + period * t_->schedule_->evicts.size() + action.partner;
   }
 
+  // Here and not in OnEvent, because this mover has to pay for the question.
+  void ClockArrived() {
+    if (arrived_.begin_ns == 0) return;
+    const uint64_t end = t_->port().DoneAtNs(arrived_.done);
+    if (end > 0) t_->meter_.Moved(/*to_device=*/true, arrived_.begin_ns, end, arrived_.bytes);
+    arrived_.begin_ns = 0;
+  }
+
   Traffic* t_;
   Action action_;
+  Traffic::InFlight arrived_{};  // the last one, until it has been clocked
+  uint64_t begin_ns_ = 0;
   uint64_t sequence_ = 0;
   CUevent event_ = nullptr;
   CUresult result_ = CUDA_SUCCESS;
@@ -300,20 +313,6 @@ uint64_t Traffic::EvictsDone() const {
     if (mover->holding()) done = std::min(done, mover->sequence());
   }
   return done;
-}
-
-void Traffic::Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes) {
-  call_ns_ += end_ns - begin_ns;
-  call_bytes_ += bytes;
-}
-
-// A call lasts longer than its copy (the pages are mapped on the host afterwards); while one mover
-// maps, the other copies. So the movers together reach the sum of what each would alone, up to the
-// link's own rate, at which calls wait for each other and last longer.
-double Traffic::EvictRate() const {
-  constexpr uint64_t kEnough = 64u << 20;  // less says little
-  if (call_bytes_ < kEnough || call_ns_ == 0) return 0;
-  return kEvictMovers * static_cast<double>(call_bytes_) / (static_cast<double>(call_ns_) * 1e-9);
 }
 
 void Traffic::Moved(const Action& action, bool to_device) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "shim/executor.h"
+#include "shim/link_meter.h"
 #include "shim/schedule.h"
 
 namespace atp::shim {
@@ -31,6 +32,8 @@ class HintPort {
   virtual CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) = 0;
   virtual CUevent NewEvent() = 0;
   virtual uint64_t NowNs() = 0;  // of the calling thread or lane
+  // When a `done` that has completed did so, on the clock of NowNs; 0 = not known.
+  virtual uint64_t DoneAtNs(CUevent done) = 0;
   virtual CUresult Record(CUevent event, CUstream stream, bool per_thread) = 0;
 };
 
@@ -102,8 +105,7 @@ class Traffic {
     uint64_t evict_calls = 0, fetch_calls = 0, evict_bytes = 0, fetch_bytes = 0, errors = 0;
   };
   const Counters& counters() const { return counters_; }
-  // Bytes per second at which the eviction movers together can move; 0 = not known yet.
-  double EvictRate() const;
+  const LinkMeter& meter() const { return meter_; }
 
   std::vector<Mover*> movers();
 
@@ -114,7 +116,6 @@ class Traffic {
   const Action& NextFetch() const;
   void SkipTouches();
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left
-  void Clocked(uint64_t begin_ns, uint64_t end_ns, uint64_t bytes);
   void Moved(const Action& action, bool to_device);
   void Failed();
 
@@ -124,8 +125,7 @@ class Traffic {
   Observer* observer_ = nullptr;
   Counters counters_;
 
-  uint64_t call_ns_ = 0, call_bytes_ = 0;  // of evictions
-
+  LinkMeter meter_;
   uint64_t generation_ =
       0;  // of the schedule: what a mover waited for may belong to an earlier one
   std::shared_ptr<const Schedule> schedule_;
@@ -145,6 +145,7 @@ class Traffic {
   struct InFlight {
     CUevent done;
     uint64_t bytes;
+    uint64_t begin_ns;  // 0: says nothing about the link
   };
   std::deque<InFlight> in_flight_;
   uint64_t in_flight_bytes_ = 0;

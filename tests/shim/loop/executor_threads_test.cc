@@ -33,6 +33,7 @@ class YieldingPort : public HintPort {
   }
   CUevent NewEvent() override { return reinterpret_cast<CUevent>(++last_event_); }
   uint64_t NowNs() override { return 0; }
+  uint64_t DoneAtNs(CUevent) override { return 0; }
   CUresult Record(CUevent, CUstream, bool) override { return CUDA_SUCCESS; }
 
   bool IsResident(uint64_t address) {

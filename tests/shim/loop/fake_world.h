@@ -49,6 +49,7 @@ class FakeWorld : public HintPort {
   }
   CUevent NewEvent() override { return reinterpret_cast<CUevent>(++last_event_); }
   uint64_t NowNs() override { return Now(); }
+  uint64_t DoneAtNs(CUevent done) override { return times_[done]; }
   CUresult Record(CUevent event, CUstream, bool) override {
     times_[event] = compute_free_;
     return CUDA_SUCCESS;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/link_meter.h"
+
+#include <gtest/gtest.h>
+
+namespace atp::shim {
+namespace {
+
+constexpr uint64_t kMiB = 1u << 20;
+constexpr bool kIn = true, kOut = false;
+
+// Two directions on a link that moves 25 bytes a nanosecond alone, 12 in and 24 out together; each
+// keeps its engine busy with moves of 8 MiB for as long as it is on.
+class Link {
+ public:
+  void Run(uint64_t ns, bool in, bool out) {
+    for (int d = 0; d < 2; ++d) begin_[d] = now_, done_[d] = 0;
+    const double rate[2] = {in ? 24.0 : 25.0, out ? 12.0 : 25.0};
+    for (uint64_t step = 0; step < ns; step += kStep) {
+      now_ += kStep;
+      for (int d = 0; d < 2; ++d) {
+        if (!(d == 1 ? in : out)) continue;
+        done_[d] += rate[d] * kStep;
+        if (done_[d] < 8 * kMiB) continue;
+        done_[d] -= 8 * kMiB;
+        meter.Moved(d == 1, begin_[d], now_, 8 * kMiB);
+        begin_[d] = now_ - 100'000;  // the next one had been asked for before
+      }
+    }
+  }
+  LinkMeter meter;
+
+ private:
+  static constexpr uint64_t kStep = 500;
+  uint64_t now_ = 1'000'000;
+  uint64_t begin_[2] = {0, 0};
+  double done_[2] = {0, 0};
+};
+
+TEST(LinkMeter, KnowsNothingBeforeEnoughHasMoved) {
+  LinkMeter meter;
+  for (int i = 0; i < 7; ++i) meter.Moved(kIn, i * 1000, i * 1000 + 900, 8 * kMiB);
+  EXPECT_EQ(meter.ToDevice().alone, 0);
+  EXPECT_EQ(meter.ToDevice().duplex, 0);
+  EXPECT_EQ(meter.ToHost().alone, 0);
+}
+
+TEST(LinkMeter, OneDirectionTellsItsRateAlone) {
+  Link link;
+  link.Run(20'000'000, true, false);
+  EXPECT_NEAR(link.meter.ToDevice().alone, 25e9, 0.3e9);
+  EXPECT_EQ(link.meter.ToDevice().duplex, 0);
+}
+
+TEST(LinkMeter, BothDirectionsTogetherTellTheDuplexPair) {
+  Link link;
+  link.Run(40'000'000, true, true);
+  EXPECT_NEAR(link.meter.ToDevice().duplex, 12e9, 0.3e9);
+  EXPECT_NEAR(link.meter.ToHost().duplex, 24e9, 0.5e9);
+}
+
+TEST(LinkMeter, AMixTellsAllFour) {
+  Link link;
+  for (int i = 0; i < 10; ++i) {
+    link.Run(3'000'000, true, true);
+    link.Run(2'000'000, true, false);
+    link.Run(2'000'000, false, true);
+  }
+  EXPECT_NEAR(link.meter.ToDevice().alone, 25e9, 1.5e9);
+  EXPECT_NEAR(link.meter.ToDevice().duplex, 12e9, 1e9);
+  EXPECT_NEAR(link.meter.ToHost().alone, 25e9, 1.5e9);
+  EXPECT_NEAR(link.meter.ToHost().duplex, 24e9, 1.5e9);
+}
+
+TEST(LinkMeter, ADuplexRateIsNeverAboveTheRateAlone) {
+  LinkMeter meter;
+  // Noise: moves beside the other direction look faster.
+  for (uint64_t i = 0; i < 40; ++i) {
+    const bool both = i % 2 == 0;
+    const uint64_t begin = i * 1'000'000, end = begin + (both ? 300'000 : 500'000);
+    if (both) meter.Moved(kOut, begin, end, 4 * kMiB);
+    meter.Moved(kIn, begin, end, 8 * kMiB);
+  }
+  const LinkMeter::Rates rates = meter.ToDevice();
+  EXPECT_GT(rates.duplex, 0);
+  EXPECT_LE(rates.duplex, rates.alone);
+}
+
+TEST(LinkMeter, AMoveThatEndsBeforeItsPredecessorIsLeftOut) {
+  LinkMeter meter;
+  meter.Moved(kOut, 0, 1000, kMiB);
+  meter.Moved(kOut, 10, 900, kMiB);
+  for (uint64_t i = 1; i < 20; ++i) {
+    meter.Moved(kOut, 1000 + i * 400'000 - 500, 1000 + i * 400'000, 8 * kMiB);
+  }
+  EXPECT_GT(meter.ToHost().alone, 0);
+}
+
+}  // namespace
+}  // namespace atp::shim
