@@ -58,8 +58,8 @@ void Run(const ConvertOptions& options) {
   if (!options.launches.empty()) {
     const policy::LaunchRange range = ParseRange(options.launches);
     if (raw == nullptr || range.end > raw->launches.size()) {
-      throw CommandError(kExitUnreadable, options.from + ": no whole run with the launches " +
-                                              options.launches);
+      throw CommandError(kExitUnreadable,
+                         options.from + ": no whole run with the launches " + options.launches);
     }
     trace = policy::ToPeriod(*raw, range);
   } else if (options.period && raw != nullptr) {

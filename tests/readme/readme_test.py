@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first screen of README.md is true: its commands print what it says, and the demo keeps its promise.
 
-readme_test.py commands|demo|json ROOT BUILD_FOLDER    exit code 0: yes, 1: no, with what differs
+readme_test.py commands|demo|json|update ROOT BUILD_FOLDER    exit code 0: yes, 1: no, with what differs
+update writes what the commands and the demo print now into README.md: to be looked at before it is committed.
 """
 import difflib
 import json
@@ -29,12 +30,11 @@ def masked(lines):
 def compare(what, said, got):
     difference = list(difflib.unified_diff(masked(said), masked(got), "README.md", "now", lineterm=""))
     if difference:
-        sys.exit(f"{what}\n" + "\n".join(difference))
+        sys.exit(f"{what}\n" + "\n".join(difference) + "\n(if this is meant: readme_test.py update)")
 
 
-def check_commands(root, build):
-    """Each "$ command" is followed by its output: errors first, then what it prints."""
-    checked = 0
+def said_and_printed(root, build):
+    """Of each "$ command": the command, what README.md shows below it, and what it prints now, errors first."""
     for block in blocks((root / "README.md").read_text()):
         if not block[0].startswith("$ build/release/"):
             continue
@@ -43,7 +43,13 @@ def check_commands(root, build):
         shown = done.stderr.splitlines() + done.stdout.splitlines()
         if done.returncode != 0:  # the program's own message is all that matters then
             shown = done.stderr.splitlines()
-        compare(block[0], block[1:], shown)
+        yield block[0], block[1:], shown
+
+
+def check_commands(root, build):
+    checked = 0
+    for command, said, printed in said_and_printed(root, build):
+        compare(command, said, printed)
         checked += 1
     if checked < 2:
         sys.exit("README.md shows fewer than two commands: is the pattern still right?")
@@ -56,8 +62,12 @@ def demo(root, build, *options):
     return done.stdout
 
 
+def demo_table(root):
+    return next(block for block in blocks((root / "README.md").read_text()) if "ms/iteration" in block[0])
+
+
 def check_demo(root, build):
-    said = next(block for block in blocks((root / "README.md").read_text()) if "ms/iteration" in block[0])
+    said = demo_table(root)
     got = demo(root, build).splitlines()
     compare("the demo", [said[0].strip()] + said[1:], [got[0].strip()] + got[1:])
 
@@ -79,9 +89,24 @@ def check_json(root, build):
         sys.exit(f"not kept: {', '.join(broken)}\n{json.dumps(got, indent=1)}")
 
 
+def update(root, build):
+    def indented(lines):
+        return "".join(f"    {line}".rstrip() + "\n" for line in lines)
+
+    text = (root / "README.md").read_text()
+    changes = [(said, printed) for _, said, printed in said_and_printed(root, build)]
+    changes.append((demo_table(root), demo(root, build).splitlines()))
+    for said, printed in changes:
+        if indented(said) not in text:
+            sys.exit(f"not found in README.md:\n{indented(said)}")
+        if masked(said) != masked(printed):
+            text = text.replace(indented(said), indented(printed))
+    (root / "README.md").write_text(text)
+
+
 def main():
     what, root, build = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]).resolve()
-    {"commands": check_commands, "demo": check_demo, "json": check_json}[what](root, build)
+    {"commands": check_commands, "demo": check_demo, "json": check_json, "update": update}[what](root, build)
 
 
 if __name__ == "__main__":
