@@ -28,6 +28,10 @@ class OverflowRow {
     while ((node /= 2) >= 1) value += added_[node];
     return value;
   }
+  // The greatest of [first, last], which is not empty.
+  int64_t Greatest(int64_t first, int64_t last) const {
+    return GreatestIn(1, 0, static_cast<int64_t>(leaves_) - 1, first, last);
+  }
   // The last launch of [first, last] that exceeds memory, or -1.
   int64_t LastAbove(int64_t first, int64_t last) const {
     if (first > last) return -1;
@@ -49,6 +53,13 @@ class OverflowRow {
     AddIn(2 * node, low, middle, first, last, amount);
     AddIn(2 * node + 1, middle + 1, high, first, last, amount);
     Pull(node);
+  }
+  int64_t GreatestIn(size_t node, int64_t low, int64_t high, int64_t first, int64_t last) const {
+    if (last < low || high < first) return INT64_MIN / 4;
+    if (first <= low && high <= last) return most_[node];
+    const int64_t middle = low + (high - low) / 2;
+    return added_[node] + std::max(GreatestIn(2 * node, low, middle, first, last),
+                                   GreatestIn(2 * node + 1, middle + 1, high, first, last));
   }
   int64_t LastIn(size_t node, int64_t low, int64_t high, int64_t first, int64_t last,
                  int64_t above) const {

@@ -3,18 +3,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "policy/bounds.h"
+#include "policy/cover.h"
+#include "policy/flow.h"
 #include "policy/greedy.h"
+#include "policy/layout_plan.h"
 #include "policy/lifetimes.h"
 #include "policy/timetable.h"
 
 namespace atp::policy {
 namespace {
 
-constexpr double kTick = 5e-9;  // seconds; times closer than this are the same time
-
+// The least traffic is tried where the greedy exceeds the bound by more than this share.
+constexpr double kWorthFlow = 0.005;
 constexpr double kNothing = 1e-4;  // share of the period that is not worth another attempt
 
 // One way of planning; the best of several is kept.
@@ -84,116 +88,69 @@ std::string Problem(const Trace& trace, const Lifetimes& life, int64_t memory) {
   return "";
 }
 
-Move ToMove(const Timetable::Piece& piece, const InactiveInterval& interval, size_t n,
-            double period, Move::Kind kind, bool copies) {
-  Move move;
-  move.kind = kind;
-  move.tensor = interval.tensor;
-  move.offset = piece.offset, move.bytes = piece.bytes;
-  move.after = interval.last_use;
-  move.before = static_cast<uint32_t>(interval.next_use % n);
-  // A move starts in [0, period), and what takes no time in (0, period]: gone before the next
-  // begins.
-  const bool instant = piece.end <= piece.start;
-  const double laps = instant ? std::ceil(piece.start / period - 1e-12) - 1
-                              : std::floor(piece.start / period + 1e-12);
-  move.start = std::max(0.0, piece.start - laps * period);
-  move.end = move.start + (piece.end - piece.start);
-  if (std::abs(move.end - period) <= kTick) move.end = period;
-  move.copies = copies;
-  return move;
+// What all attempts at one plan share.
+struct Task {
+  const Trace& trace;
+  const PlanOptions& options;
+  const Lifetimes& life;
+  LinkRates rates;
+  int64_t memory;
+  std::vector<bool> copied;  // per interval
+
+  int64_t granule() const { return static_cast<int64_t>(options.granule); }
+};
+
+std::optional<Layout> TryGreedy(const Task& task, const Variant& variant) {
+  GreedyOptions options;
+  options.memory = task.memory;
+  options.granule = task.granule();
+  options.slack = variant.slack_granules * options.granule;
+  options.clean_leaves_free = task.options.clean_leaves_free;
+  options.brief = variant.brief;
+  Greedy greedy(task.trace, task.life, task.rates, options);
+  greedy.Run();
+  Timetable table(task.trace, task.life, greedy,
+                  {task.memory, task.options.granule, task.options.largest_move});
+  if (!table.Build(40)) return std::nullopt;
+  return table.layout();
 }
 
-using Ranges = std::vector<std::pair<Bytes, Bytes>>;  // begin, end; sorted and disjoint
-
-Ranges Joined(Ranges ranges) {
-  std::sort(ranges.begin(), ranges.end());
-  Ranges joined;
-  for (const auto& range : ranges) {
-    if (!joined.empty() && range.first <= joined.back().second) {
-      joined.back().second = std::max(joined.back().second, range.second);
-    } else {
-      joined.push_back(range);
-    }
+std::optional<Layout> TryFlow(const Task& task, int64_t lead) {
+  const std::vector<int64_t> amounts = CoverAmounts(task.life, {task.memory, task.granule(), lead});
+  if (amounts.empty()) return std::nullopt;
+  const int64_t largest = static_cast<int64_t>(task.options.largest_move);
+  const FlowOptions options{task.memory,
+                            std::max<int64_t>(largest / task.granule(), 1) * task.granule()};
+  Layout layout;
+  if (!FlowLayout(task.trace, task.life, task.rates, amounts, task.copied, options, &layout)) {
+    return std::nullopt;
   }
-  return joined;
+  return layout;
 }
 
-Ranges Common(const Ranges& a, const Ranges& b) {
-  Ranges common;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    const Bytes from = std::max(a[i].first, b[j].first), to = std::min(a[i].second, b[j].second);
-    if (from < to) common.push_back({from, to});
-    a[i].second < b[j].second ? ++i : ++j;
+// Tries one way after the other; each only while the best so far leaves something to gain.
+class Best {
+ public:
+  explicit Best(const Task& task) : task_(task) {}
+  const std::optional<Layout>& layout() const { return layout_; }
+  void Offer(std::optional<Layout> layout) {
+    if (!layout || (layout_ && layout_->period <= layout->period)) return;
+    layout_ = std::move(layout);
   }
-  return common;
-}
+  // The best so far exceeds the bound by no more than this share.
+  bool Within(double share) {
+    if (!layout_) return false;
+    const double compute = ComputeSeconds(task_.trace);
+    if (layout_->period <= (1 + std::min(share, kNothing)) * compute) return true;
+    if (bound_ < 0) bound_ = Bound(task_.trace, task_.memory, task_.options);
+    return layout_->period <= (1 + share) * bound_;
+  }
 
-// What is on the device at time 0: every tensor that waits there across the end of the period, less
-// what has left before it and not arrived again.
-std::vector<Plan::Piece> InitiallyResident(const Trace& trace, const Lifetimes& life,
-                                           const Timetable& table) {
-  const size_t n = trace.launches.size();
-  const double end = table.period() + kTick;
-  std::vector<Ranges> left(life.intervals.size()), coming(life.intervals.size());
-  for (const auto& p : table.out()) {
-    if (p.end <= end) left[p.interval].push_back({p.offset, p.offset + p.bytes});
-  }
-  for (const auto& p : table.in()) {
-    if (p.end > end) coming[p.interval].push_back({p.offset, p.offset + p.bytes});
-  }
-  std::vector<Ranges> away(trace.tensors.size());
-  std::vector<bool> used(trace.tensors.size(), false);
-  for (size_t i = 0; i < life.intervals.size(); ++i) {
-    if (life.intervals[i].next_use < n) continue;
-    away[life.intervals[i].tensor] = Common(Joined(left[i]), Joined(coming[i]));
-  }
-  for (const Launch& launch : trace.launches) {
-    for (const auto* list : {&launch.reads, &launch.writes}) {
-      for (uint32_t t : *list) {
-        if (t < used.size()) used[t] = true;
-      }
-    }
-  }
-  std::vector<Plan::Piece> pieces;
-  for (uint32_t t = 0; t < trace.tensors.size(); ++t) {
-    if (!used[t] || !trace.tensors[t].global) continue;
-    Bytes from = 0;
-    for (const auto& [begin, stop] : away[t]) {
-      if (begin > from) pieces.push_back({t, from, begin - from});
-      from = stop;
-    }
-    if (from < trace.tensors[t].bytes) pieces.push_back({t, from, trace.tensors[t].bytes - from});
-  }
-  return pieces;
-}
-
-Plan ToPlan(const Trace& trace, const Lifetimes& life, const Greedy& greedy,
-            const Timetable& table) {
-  const size_t n = trace.launches.size();
-  Plan plan;
-  for (const Launch& launch : trace.launches) plan.compute_seconds += launch.seconds;
-  plan.period_seconds = table.period();
-  plan.stall_seconds = std::max(0.0, plan.period_seconds - plan.compute_seconds);
-  plan.launch_start = table.launch_start();
-  plan.launch_end = table.launch_end();
-  for (const auto& p : table.out()) {
-    const bool copies = greedy.amounts()[p.interval].copies;
-    plan.evictions.push_back(
-        ToMove(p, life.intervals[p.interval], n, table.period(), Move::Kind::kEvict, copies));
-    if (copies) plan.moved_d2h += p.bytes;
-  }
-  for (const auto& p : table.in()) {
-    plan.fetches.push_back(
-        ToMove(p, life.intervals[p.interval], n, table.period(), Move::Kind::kFetch, true));
-    plan.moved_h2d += p.bytes;
-  }
-  auto by_start = [](const Move& a, const Move& b) { return a.start < b.start; };
-  std::stable_sort(plan.evictions.begin(), plan.evictions.end(), by_start);
-  std::stable_sort(plan.fetches.begin(), plan.fetches.end(), by_start);
-  plan.initially_resident = InitiallyResident(trace, life, table);
-  return plan;
-}
+ private:
+  const Task& task_;
+  std::optional<Layout> layout_;
+  double bound_ = -1;
+};
 
 }  // namespace
 
@@ -202,34 +159,28 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   options.granule = std::max<Bytes>(options.granule, 1);
   const Bytes total = options.memory > 0 ? options.memory : trace.device_bytes;
   const int64_t memory = static_cast<int64_t>(total) - static_cast<int64_t>(options.head_room);
-  const Lifetimes life = FindLifetimes(trace);
+  Lifetimes life = FindLifetimes(trace);
+  for (uint32_t t : options.never_advised) {
+    if (t < life.written.size()) life.written[t] = true;  // as if: its exits are copied
+  }
   const std::string problem = Problem(trace, life, memory);
   if (!problem.empty()) return Infeasible(trace, problem);
   LinkRates rates = WithDriverTime(trace.link, options);
   if (!(rates.h2d > 0 && rates.d2h > 0)) rates.h2d = rates.d2h = 1;  // nothing moves
-  Plan best = Infeasible(trace, "no schedule closes on itself within the memory");
-  double bound = -1;
-  for (const Variant& variant : Variants(memory / static_cast<int64_t>(options.granule))) {
-    if (best.feasible) {
-      if (variant.fallback || best.stall_seconds <= kNothing * best.compute_seconds) break;
-      if (bound < 0) bound = Bound(trace, memory, options);
-      if (best.period_seconds <= (1 + variant.worth) * bound) break;
-    }
-    GreedyOptions greedy_options;
-    greedy_options.memory = memory;
-    greedy_options.granule = static_cast<int64_t>(options.granule);
-    greedy_options.slack = variant.slack_granules * greedy_options.granule;
-    greedy_options.clean_leaves_free = options.clean_leaves_free;
-    greedy_options.brief = variant.brief;
-    Greedy greedy(trace, life, rates, greedy_options);
-    greedy.Run();
-    Timetable table(trace, life, greedy, {memory, options.granule, options.largest_move});
-    if (!table.Build(40)) continue;
-    if (!best.feasible || table.period() < best.period_seconds) {
-      best = ToPlan(trace, life, greedy, table);
-    }
+  Task task{trace, options, life, rates, memory, {}};
+  for (const InactiveInterval& i : life.intervals) {
+    task.copied.push_back(!options.clean_leaves_free || life.written[i.tensor]);
   }
-  return best;
+  Best best(task);
+  for (const Variant& variant : Variants(memory / task.granule())) {
+    if (variant.fallback ? best.layout().has_value() : best.Within(variant.worth)) break;
+    best.Offer(TryGreedy(task, variant));
+  }
+  for (int64_t lead : {1, 0}) {
+    if (!best.Within(kWorthFlow)) best.Offer(TryFlow(task, lead));
+  }
+  if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
+  return Infeasible(trace, "no schedule closes on itself within the memory");
 }
 
 }  // namespace atp::policy

@@ -32,8 +32,11 @@ struct PlanOptions {
   Bytes memory = 0;          // 0 = trace.device_bytes
   Bytes head_room = 0;       // kept free so that the driver never evicts by itself
   Bytes granule = 2u << 20;  // moves are multiples of it, except a tensor's tail
-  bool clean_leaves_free =
-      false;  // ReadMostly works: tensors that the period never writes leave without a copy
+  // Tensors that the period never writes leave without a copy: once advised ReadMostly, their host
+  // copy stays valid. Except those in `never_advised` (indices into Trace::tensors), where the
+  // caller cannot or will not advise.
+  bool clean_leaves_free = false;
+  std::vector<uint32_t> never_advised;
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
   Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };
@@ -50,6 +53,10 @@ struct Plan {
     Bytes offset, bytes;
   };
   std::vector<Piece> initially_resident;  // at time 0 of the steady period
+  // Tensors that the plan counts on as ReadMostly, ascending: all their evictions have copies ==
+  // false. To be advised before the first period that runs by this plan; a first eviction before a
+  // host copy exists still costs its copy.
+  std::vector<uint32_t> advised;
   Bytes moved_h2d = 0, moved_d2h = 0;
   bool feasible = true;  // false: `why` names the launch that cannot fit
   std::string why;

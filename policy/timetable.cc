@@ -75,20 +75,20 @@ void Timetable::RunOut() {
     if (amounts.bytes == 0) continue;
     const double release = end_[life_.intervals[i].last_use];
     if (!amounts.copies) {
-      out_.push_back({i, 0, static_cast<Bytes>(amounts.bytes), release, release, 0});
+      out_.push_back({{i, 0, static_cast<Bytes>(amounts.bytes), release, release}, 0});
       continue;
     }
     const Bytes total = static_cast<Bytes>(amounts.bytes);
     for (const Part& part : WholeGranules(amounts.out, total, options_.granule, true)) {
       jobs.push_back({release, part.window, static_cast<uint32_t>(origin.size()), part.bytes});
-      origin.push_back({i, part.offset, part.bytes, 0, 0, part.window});
+      origin.push_back({{i, part.offset, part.bytes, 0, 0}, part.window});
     }
   }
   LinkQueueOptions queue{options_.granule, options_.largest_move, false,
                          static_cast<int64_t>(2 * n_)};
   for (const LinkPiece& p : RunLinkQueue(jobs, profile, cuts_, queue)) {
     const Piece& job = origin[p.id];
-    out_.push_back({job.interval, job.offset + p.offset, p.bytes, p.start, p.end, job.window});
+    out_.push_back({{job.interval, job.offset + p.offset, p.bytes, p.start, p.end}, job.window});
   }
 }
 
@@ -132,7 +132,7 @@ void Timetable::RunIn() {
     for (const Part& part : WholeGranules(amounts.in, total, options_.granule, false)) {
       jobs.push_back({period_ - start_[next % n_], shift - part.window,
                       static_cast<uint32_t>(origin.size()), part.bytes});
-      origin.push_back({i, part.offset, part.bytes, 0, 0, part.window});
+      origin.push_back({{i, part.offset, part.bytes, 0, 0}, part.window});
     }
   }
   std::vector<double> cuts;
@@ -144,7 +144,7 @@ void Timetable::RunIn() {
     const Piece& job = origin[p.id];
     const double base = life_.intervals[job.interval].next_use >= n_ ? 2 * period_ : period_;
     const Bytes begin = job.offset + job.bytes - p.offset - p.bytes;
-    in_.push_back({job.interval, begin, p.bytes, base - p.end, base - p.start, job.window});
+    in_.push_back({{job.interval, begin, p.bytes, base - p.end, base - p.start}, job.window});
   }
   std::reverse(in_.begin(), in_.end());
 }
@@ -289,6 +289,10 @@ bool Timetable::Complete() const {
   for (const Piece& p : out_) out += static_cast<int64_t>(p.bytes);
   for (const Piece& p : in_) in += static_cast<int64_t>(p.bytes);
   return out == planned && in == planned;
+}
+
+Layout Timetable::layout() const {
+  return {period_, start_, end_, {out_.begin(), out_.end()}, {in_.begin(), in_.end()}};
 }
 
 bool Timetable::Build(int rounds) {

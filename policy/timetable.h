@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policy/greedy.h"
+#include "policy/layout.h"
 #include "policy/lifetimes.h"
 #include "policy/planner.h"
 #include "policy/trace.h"
@@ -22,12 +23,7 @@ struct TimetableOptions {
 
 class Timetable {
  public:
-  // A contiguous part of one interval's bytes on the link; times count from the start of the period
-  // in which the interval begins, so an interval that wraps has times beyond the period.
-  struct Piece {
-    uint32_t interval;
-    Bytes offset, bytes;
-    double start, end;
+  struct Piece : Layout::Piece {
     int64_t window = 0;  // of the link in which it was meant to end (leaving) or start (returning)
   };
 
@@ -39,10 +35,7 @@ class Timetable {
   bool Build(int rounds);
 
   double period() const { return period_; }
-  const std::vector<double>& launch_start() const { return start_; }
-  const std::vector<double>& launch_end() const { return end_; }
-  const std::vector<Piece>& out() const { return out_; }
-  const std::vector<Piece>& in() const { return in_; }
+  Layout layout() const;
 
  private:
   void SetLaunchTimes();

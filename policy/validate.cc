@@ -273,6 +273,7 @@ class Validator {
 
   void Play() {
     resident_.resize(trace_.tensors.size());
+    taken_.assign(schedule_.moves.size(), false);
     for (const auto& p : schedule_.initial) Hold(p.tensor, p.offset, p.offset + p.bytes, nullptr);
     std::vector<Event> events;
     for (uint32_t k = 0; k < schedule_.launches.size(); ++k) {
@@ -329,7 +330,12 @@ class Validator {
   void PlayMove(uint32_t i, Step step) {
     const auto& m = schedule_.moves[i];
     const Bytes end = m.offset + m.bytes;
+    // A move shorter than the tolerance may seem to arrive before it starts.
+    const bool wraps = m.end > period_ + options_.tolerance_seconds;
+    if (step == Step::kArrive && !wraps && !taken_[i]) PlayMove(i, Step::kTake);
     if (step == Step::kTake) {
+      if (taken_[i]) return;
+      taken_[i] = true;
       in_flight_ += m.bytes;
       if (resident_[m.tensor].Overlap(m.offset, end) != 0) {
         Problem(MoveName(m) + " fetches what is on the device");
@@ -381,6 +387,7 @@ class Validator {
   std::vector<std::map<uint32_t, Touch>> touches_;
   std::vector<bool> written_;
   RangeSets resident_;
+  std::vector<bool> taken_;  // per move: its room has been taken
   Bytes resident_bytes_ = 0, in_flight_ = 0, workspace_ = 0;
 };
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last step of planning: a layout as moves with positions, and what is on the device when the
+// period starts. Called by MakePlan only. Pure; any thread.
+#pragma once
+
+#include <vector>
+
+#include "policy/layout.h"
+#include "policy/lifetimes.h"
+#include "policy/planner.h"
+#include "policy/trace.h"
+
+namespace atp::policy {
+
+// `copied`: per interval, false where it leaves without a copy.
+Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& copied,
+            const Layout& layout);
+
+}  // namespace atp::policy
