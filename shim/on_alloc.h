@@ -4,6 +4,7 @@
 
 #include "shim/capture.h"
 #include "shim/placement.h"
+#include "shim/pools.h"
 #include "shim/resolve.h"
 
 namespace atp::shim {
@@ -35,21 +36,30 @@ CUresult OnMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return Row<id>::Real()(address, bytes, flags);
 }
 
-// Stream-ordered memory stays plain: the driver's pools reuse it in stream order, which managed
-// memory cannot.
+// Stream-ordered memory is managed too; what pools.cc leaves to the driver is counted as plain.
+template <HookId id, typename Call>
+CUresult AllocateInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream,
+                         Call driver) {
+  bool packed = false;
+  const CUresult placed = PlaceInOrder(address, bytes, pool, stream, Row<id>::kPerThread, &packed);
+  if (placed != CUDA_ERROR_NOT_SUPPORTED) return placed;
+  const CUresult result = driver();
+  if (result == CUDA_SUCCESS && !CaptureOpen()) AccountNative(*address, bytes, packed);
+  return result;
+}
+
 template <HookId id>
 CUresult OnMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-  const CUresult result = Row<id>::Real()(address, bytes, stream);
-  if (result == CUDA_SUCCESS && !CaptureOpen()) AccountNative(*address, bytes);
-  return result;
+  return AllocateInOrder<id>(address, bytes, nullptr, stream,
+                             [&] { return Row<id>::Real()(address, bytes, stream); });
 }
 
 template <HookId id>
 CUresult OnMemAllocFromPoolAsync(CUdeviceptr* address, size_t bytes, CUmemoryPool pool,
                                  CUstream stream) {
-  const CUresult result = Row<id>::Real()(address, bytes, pool, stream);
-  if (result == CUDA_SUCCESS && !CaptureOpen()) AccountNative(*address, bytes);
-  return result;
+  const auto driver = [&] { return Row<id>::Real()(address, bytes, pool, stream); };
+  if (pool == nullptr) return driver();
+  return AllocateInOrder<id>(address, bytes, pool, stream, driver);
 }
 
 // A stream-ordered free of memory that we placed: legal for plain memory, unknown to the driver for
@@ -58,11 +68,48 @@ CUresult ReleaseInStreamOrder(CUdeviceptr address, CUstream stream, bool per_thr
 
 template <HookId id>
 CUresult OnMemFreeAsync(CUdeviceptr address, CUstream stream) {
-  if (g_tracker.Find(address) != nullptr) {
+  if (const Record* record = g_tracker.Find(address)) {
+    if (record->pooled) return ReleasePieceInOrder(address, stream, Row<id>::kPerThread);
     return ReleaseInStreamOrder(address, stream, Row<id>::kPerThread);
   }
   const CUresult result = Row<id>::Real()(address, stream);
   if (result == CUDA_SUCCESS && !CaptureOpen()) UnaccountNative(address);
+  return result;
+}
+
+// Pools: what is managed in them is counted by us, so their numbers are the sum.
+template <HookId id>
+CUresult OnMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* props) {
+  const CUresult result = Row<id>::Real()(pool, props);
+  if (result == CUDA_SUCCESS) NotePool(*pool, *props);
+  return result;
+}
+
+template <HookId id>
+CUresult OnMemPoolDestroy(CUmemoryPool pool) {
+  const CUresult result = Row<id>::Real()(pool);
+  if (result == CUDA_SUCCESS) RetirePool(pool);
+  return result;
+}
+
+template <HookId id>
+CUresult OnMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  const CUresult result = Row<id>::Real()(pool, keep);
+  if (result == CUDA_SUCCESS) TrimPieces(pool, keep);
+  return result;
+}
+
+template <HookId id>
+CUresult OnMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const CUresult result = Row<id>::Real()(pool, attribute, value);
+  if (result == CUDA_SUCCESS) AddPoolNumber(pool, attribute, static_cast<uint64_t*>(value));
+  return result;
+}
+
+template <HookId id>
+CUresult OnMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const CUresult result = Row<id>::Real()(pool, attribute, value);
+  if (result == CUDA_SUCCESS) ResetPoolNumber(pool, attribute);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include "shim/functions.h"
 #include "shim/loop.h"
 #include "shim/placement.h"
+#include "shim/pools.h"
 #include "shim/populate.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
@@ -49,6 +50,7 @@ CUresult OnPrimaryRelease(CUdevice device) {
 template <HookId id>
 CUresult OnStreamDestroy(CUstream stream) {
   if (Settings().policy == Policy::kLearned) LoopOnStreamDestroy(stream);
+  ForgetStreamOfPieces(stream);
   return Row<id>::Real()(stream);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/on_query.h"
 
+#include "shim/pools.h"
 #include "shim/shimlog.h"
 
 namespace atp::shim {
@@ -11,9 +12,17 @@ bool InUnmappedRange(CUdeviceptr address) {
 }
 
 void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  uint64_t start = 0, bytes = 0;
+  CUmemoryPool pool = nullptr;
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE && value != nullptr) {
+    const Record* record = g_tracker.Find(address);
+    if (record != nullptr && record->pooled && PieceAround(address, &start, &bytes, &pool)) {
+      *static_cast<CUmemoryPool*>(value) = pool;
+    }
+    return;
+  }
   const bool start_asked = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
   if (value == nullptr || (!start_asked && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return;
-  uint64_t start = 0, bytes = 0;
   if (!ProgramRange(address, &start, &bytes)) return;
   *static_cast<uint64_t*>(value) = start_asked ? start : bytes;
 }

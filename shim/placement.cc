@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/placement.h"
 
+#include <algorithm>
+
 #include "shim/capture.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
 #include "shim/native_sizes.h"
+#include "shim/pools.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
@@ -83,6 +86,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
 
 CUresult ReleaseAllocation(CUdeviceptr address) {
   if (Record* record = g_tracker.Find(address)) {
+    if (record->pooled) return ReleasePiece(record, address);
     if (record->slab != nullptr) return ReleaseSlot(record, address);
     if (record->address == address) return UnmapManaged(record);
     return real().cuMemFree_v2(address);
@@ -102,10 +106,13 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
   return result;
 }
 
-void AccountNative(CUdeviceptr address, size_t bytes) {
+void AccountNative(CUdeviceptr address, size_t bytes, bool packed) {
   Device* device = CurrentDevice();
-  if (device == nullptr || !g_native_sizes.Insert({address, bytes, device->ordinal, false})) return;
+  if (device == nullptr || !g_native_sizes.Insert({address, bytes, device->ordinal, packed})) {
+    return;
+  }
   device->native.fetch_add(bytes, std::memory_order_relaxed);
+  if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void UnaccountNative(CUdeviceptr address) {
@@ -123,6 +130,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
   }
   const Record* record = g_tracker.Find(address);
   if (record == nullptr) return false;
+  if (record->pooled) return PieceAround(address, start, bytes, nullptr);
   if (record->slab != nullptr) return g_slabs.Range(*record, address, start, bytes);
   *start = record->address;
   *bytes = record->bytes;
@@ -130,6 +138,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
 }
 
 void ForgetMemoryOf(CUcontext context, int device_ordinal) {
+  ForgetPiecesOf(context, device_ordinal);
   g_tracker.ForEach(context, [&](Record* record) {
     if (device_ordinal >= 0 && record->device != device_ordinal) return;
     ForgetManaged(record);
@@ -144,11 +153,13 @@ void StopHints() {
 void ResetPlacementAfterFork() {
   ResetDevicesAfterFork();
   ResetRangesAfterFork();
+  ResetPoolsAfterFork();
 }
 
 Usage UsageOf(const Device& device) {
-  return {device.managed.load(std::memory_order_relaxed),
-          device.native.load(std::memory_order_relaxed)};
+  const uint64_t managed = device.managed.load(std::memory_order_relaxed);
+  const uint64_t idle = device.idle.load(std::memory_order_relaxed);
+  return {managed - std::min(managed, idle), device.native.load(std::memory_order_relaxed)};
 }
 
 }  // namespace atp::shim

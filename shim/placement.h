@@ -22,7 +22,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes);
 CUresult ReleaseAllocation(CUdeviceptr address);
 
 // Accounts for memory that the program got from the driver by other ways.
-void AccountNative(CUdeviceptr address, size_t bytes);
+void AccountNative(CUdeviceptr address, size_t bytes, bool packed = false);
 void UnaccountNative(CUdeviceptr address);
 
 // The program's allocation around an address in managed memory of ours. False: not ours.

@@ -29,7 +29,7 @@ constexpr std::string_view kSymbols[kHookCount] = {
 };
 
 // Open addressing with a power of two of slots, at most a quarter full; -1 = empty.
-constexpr size_t kSlots = 512;
+constexpr size_t kSlots = 1024;
 static_assert(kHookCount * 4 <= kSlots);
 
 constexpr size_t HashName(std::string_view name) {

@@ -34,6 +34,7 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->context = context;
   record->device = device;
   record->slab = nullptr;
+  record->pooled = false;
   record->next = nullptr;
   if (slot < 0 || !SetGranules(address, mapped_bytes, record)) {
     if (slot >= 0) GiveSlot(static_cast<uint32_t>(slot));
@@ -78,6 +79,7 @@ bool Tracker::Restore(Record* record) {
   Record* again = Insert(old.address, old.bytes, old.mapped_bytes, old.context, old.device);
   if (again == nullptr) return false;
   again->slab = old.slab;
+  again->pooled = old.pooled;
   return true;
 }
 

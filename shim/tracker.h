@@ -24,6 +24,7 @@ struct Slab;
 
 struct Record : Allocation {
   Slab* slab = nullptr;  // not null: a slab that holds many small allocations of the program
+  bool pooled = false;   // stream-ordered pieces lie in it (pools.h)
   Record* next = nullptr;
 };
 

@@ -59,7 +59,8 @@ TEST_P(Layers, RunAtTwiceTheCardWithTheResultsOfABigOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, Layers,
-                         testing::Combine(testing::Values("plain", "ranges", "range"),
+                         testing::Combine(testing::Values("plain", "ranges", "range", "async",
+                                                          "pool"),
                                           testing::Values("kernels")),
                          [](const auto& test) {
                            return std::string(std::get<0>(test.param)) + "_" +
