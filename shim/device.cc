@@ -175,6 +175,14 @@ CUcontext PrimaryContextOf(int ordinal) {
   return nullptr;
 }
 
+size_t ContextsSeen() {
+  size_t count = 0;
+  for (size_t i = 0; i < context_count.load(std::memory_order_acquire); ++i) {
+    count += contexts[i].context.load(std::memory_order_relaxed) != nullptr;
+  }
+  return count;
+}
+
 void ForgetContext(CUcontext context) {
   std::lock_guard lock(mutex);
   for (ContextEntry& entry : contexts) {

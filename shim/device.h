@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "shim/cuda_abi.h"
@@ -34,6 +35,7 @@ Device* CurrentDevice();
 Device* CurrentDevice(CUcontext* context);
 Device* DeviceOf(int ordinal);            // null when that device has not been seen
 CUcontext PrimaryContextOf(int ordinal);  // null when the shim has not seen it
+size_t ContextsSeen();
 void ForgetContext(CUcontext context);
 void ResetDevicesAfterFork();
 

@@ -7,6 +7,7 @@
 #include "shim/on_capture.h"
 #include "shim/on_context.h"
 #include "shim/on_copy.h"
+#include "shim/on_graph.h"
 #include "shim/on_launch.h"
 #include "shim/on_lookup.h"
 #include "shim/on_query.h"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <new>
+#include <span>
 
 #include "shim/capture.h"
 #include "shim/loop.h"
@@ -54,6 +55,9 @@ class Observation {
   }
 
   uint64_t signature() const { return signature_; }
+  std::span<const struct Touch> touches() const {
+    return {reinterpret_cast<const struct Touch*>(storage_), count_};
+  }
   size_t touch_count() const { return count_; }
   size_t dropped() const { return dropped_; }
 

@@ -63,13 +63,4 @@ CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   return observation.Submit(false, submit);
 }
 
-// Seen as one launch without touches: what its nodes touch is not looked at yet.
-template <HookId id>
-CUresult OnGraphLaunch(CUgraphExec graph, CUstream stream) {
-  const auto submit = [&] { return Row<id>::Real()(graph, stream); };
-  if (!Watching()) return submit();
-  Observation observation(reinterpret_cast<uintptr_t>(graph), "graph", stream, Row<id>::kPerThread);
-  return observation.Submit(false, submit);
-}
-
 }  // namespace atp::shim

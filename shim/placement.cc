@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shim/capture.h"
+#include "shim/graph_program.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
 #include "shim/native_sizes.h"
@@ -154,6 +155,7 @@ void ResetPlacementAfterFork() {
   ResetDevicesAfterFork();
   ResetRangesAfterFork();
   ResetPoolsAfterFork();
+  ResetGraphsAfterFork();
 }
 
 Usage UsageOf(const Device& device) {

@@ -66,6 +66,26 @@ INSTANTIATE_TEST_SUITE_P(Memory, Layers,
                            return std::string(std::get<0>(test.param)) + "_" +
                                   std::get<1>(test.param);
                          });
+INSTANTIATE_TEST_SUITE_P(Graphs, Layers,
+                         testing::Combine(testing::Values("plain"),
+                                          testing::Values("captured", "nodes", "child", "updated",
+                                                          "host")),
+                         [](const auto& test) { return std::string(std::get<1>(test.param)); });
+
+// What is larger than the card must be launched in parts to move in time.
+TEST(LayersOfAGraph, LaunchedNodeByNodeAreAsFastAsKernels) {
+  const double kernels = Launch("plain", "kernels", kSmall, {}).best_ms;
+  const double managed = Launch("plain", "captured", kSmall, {{"ATP_POLICY", "managed"}}).best_ms;
+  const double graph = Launch("plain", "captured", kSmall, {}).best_ms;
+  EXPECT_LT(graph, managed);
+  EXPECT_LT(graph, kernels * 1.05);
+}
+
+TEST(LayersOfAGraph, ThatCannotBeLaunchedInPartsAreLaunchedAsAWholeAndThatIsSaid) {
+  const Outcome run = Launch("plain", "host", kSmall, {});
+  EXPECT_NE(run.finished.err.find("nodes other than kernels, copies and sets"), std::string::npos)
+      << run.finished.err;
+}
 
 }  // namespace
 }  // namespace atp::preload

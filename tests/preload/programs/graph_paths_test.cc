@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs made, changed and launched in every way do what they do without us: when they are seen as
+// a whole, and when they are larger than the room and are launched node by node.
+#include <gtest/gtest.h>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+std::string Answers(const std::string& which, bool with, const Environment& more = {}) {
+  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
+                             {"LD_PRELOAD", Preload({})},
+                             {"ATP_SIM_GPU", "tiny"},
+                             {"ATP_LOG", "error"}};
+  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  for (const auto& [name, value] : more) environment[name] = value;
+  const Finished run = RunChild(
+      {ATP_PROGRAM_FOLDER "/graph_paths", ATP_PROGRAM_FOLDER "/bump.ptx", which}, environment);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err << " signal " << run.signal;
+  return run.out;
+}
+
+class GraphPathsTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(GraphPathsTest, MemoryHoldsWhatItHoldsWithoutUs) {
+  const std::string native = Answers(GetParam(), false);
+  EXPECT_EQ(native.find("FAIL"), std::string::npos);
+  const Environment whole = {{"ATP_BUDGET", "16MiB"}, {"ATP_TRACE", "/dev/null"}};
+  const Environment in_parts = {{"ATP_BUDGET", "10MiB"}};
+  const Environment not_seen = {{"ATP_BUDGET", "10MiB"}, {"ATP_DISABLE", "graphs"}};
+  for (const Environment& more : {Environment{}, whole, in_parts, not_seen}) {
+    EXPECT_EQ(Answers(GetParam(), true, more), native);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, GraphPathsTest,
+                         testing::Values("kinds", "order", "changes", "updates", "children",
+                                         "pageable", "recorded"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace atp::preload
