@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a CUDA driver, in a child process, whether it starts and how large its cards are. In a
-// child, because a driver changes the process that loads it, and the program that follows must find
-// it untouched. What the driver prints goes to our stderr.
+// Asks a CUDA driver, in a child process, whether it starts and what its cards are. In a child,
+// because a driver changes the process that loads it, and the program that follows must find it
+// untouched. What the driver prints goes to our stderr.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,20 @@
 
 namespace atp::cli {
 
+struct Card {
+  std::string name;
+  uint64_t bytes = 0;
+  int major = 0, minor = 0;  // compute capability
+  bool managed = false;      // has managed memory
+  bool concurrent = false;   // host and device may use it at the same time
+  bool coherent = false;     // host and device share page tables: the hardware moves memory
+};
+
 struct DriverProbe {
   bool loaded = false;  // the library was found and is a driver
   int status = 0;       // of cuInit (a CUresult); other values mean that it did not start
-  std::vector<uint64_t> card_bytes;  // one per device
+  int version = 0;      // as 12040; 0 = not told
+  std::vector<Card> cards;
 };
 
 // `library` is a path or a name for the dynamic linker; `environment` is added to the child's.

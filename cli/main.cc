@@ -9,6 +9,7 @@
 
 #include "cli/bound.h"
 #include "cli/convert.h"
+#include "cli/doctor.h"
 #include "cli/error.h"
 #include "cli/generate.h"
 #include "cli/model.h"
@@ -20,7 +21,9 @@ namespace {
 
 // Cuts off what follows the first "--", if the command is one that starts a program.
 std::vector<std::string> TakeAfterMark(std::vector<std::string>* arguments) {
-  if (arguments->empty() || arguments->front() != "run") return {};
+  if (arguments->empty() || (arguments->front() != "run" && arguments->front() != "doctor")) {
+    return {};
+  }
   const auto mark = std::find(arguments->begin(), arguments->end(), "--");
   if (mark == arguments->end()) return {};
   std::vector<std::string> after(mark + 1, arguments->end());
@@ -39,6 +42,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "atp " ATP_VERSION);
   app.require_subcommand(1);
   atp::cli::AddRunCommand(app, after_mark);
+  atp::cli::AddDoctorCommand(app, after_mark);
   atp::cli::AddBoundCommand(app);
   atp::cli::AddPlanCommand(app);
   atp::cli::AddReplayCommand(app);
@@ -53,6 +57,8 @@ int main(int argc, char** argv) {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(arguments);
     return 0;
+  } catch (const CLI::RuntimeError& error) {
+    return error.get_exit_code();  // the command has said why
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_code;
   } catch (const atp::cli::CommandError& error) {

@@ -43,15 +43,15 @@ void CheckPolicy(const std::string& policy) {
 
 // Only what can be known: shares in percent, and devices that the driver does not have, are not
 // compared.
-void CheckBudgetFits(const std::string& budget, const std::vector<uint64_t>& card_bytes) {
+void CheckBudgetFits(const std::string& budget, const std::vector<Card>& cards) {
   const auto parsed = ParseBudget(budget);
   if (!parsed) return;
   for (const auto& [device, share] : *parsed) {
-    for (size_t i = 0; i < card_bytes.size(); ++i) {
+    for (size_t i = 0; i < cards.size(); ++i) {
       const bool is_meant = device == -1 || device == static_cast<int>(i);
-      if (!is_meant || share.bytes <= card_bytes[i]) continue;
+      if (!is_meant || share.bytes <= cards[i].bytes) continue;
       Fail("the budget " + budget + " is larger than device " + std::to_string(i) + ", which has " +
-           FormatBytes(card_bytes[i]) +
+           FormatBytes(cards[i].bytes) +
            ": choose a smaller --budget, or leave it out to use what is free");
     }
   }
@@ -68,7 +68,7 @@ void CheckDriver(const RunOptions& options, const Installation& installation) {
   environment.erase("LD_PRELOAD");
   environment["ATP_SIM_STATS"] = environment["ATP_SIM_TRACE"] = "";  // these belong to the program
   const DriverProbe probe = ProbeDriver(library, environment);
-  const bool serves = probe.loaded && probe.status == 0 && !probe.card_bytes.empty();
+  const bool serves = probe.loaded && probe.status == 0 && !probe.cards.empty();
   if (!serves && simulated) {
     Fail("the simulated machine '" + options.sim + "' does not start (cuInit answers " +
          std::to_string(probe.status) + "); its own message is above");
@@ -80,7 +80,7 @@ void CheckDriver(const RunOptions& options, const Installation& installation) {
              : std::string("--require: no CUDA driver: ") + kDriver +
                    " was not found; install NVIDIA's driver, or use --sim PROFILE");
   }
-  if (!options.budget.empty()) CheckBudgetFits(options.budget, probe.card_bytes);
+  if (!options.budget.empty()) CheckBudgetFits(options.budget, probe.cards);
 }
 
 void CheckRequired(const RunOptions& options) {

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 
+#include "shim/findings.h"
 #include "shim/reentry.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
@@ -43,12 +44,17 @@ AtpDlAnswer RouteHookName(void* handle, const HookRow& row) {
       const bool loaded = !off && Resolve(nullptr, /*load=*/false) && RealAddress(row) != nullptr;
       if (!loaded) RealDlsym(RTLD_NEXT, row.symbol);  // once more, for dlerror
       if (loaded) dlerror();                          // and here it must be silent
+      if (loaded) Count(Lookup::kDlsymDefault);
       return {loaded ? row.hook : nullptr, 1};
     }
   }
   if (found == nullptr) return kPass;
   if (!off) Resolve(found, /*load=*/false);
-  if (!off && Resolved() && RealAddress(row) == found) return {row.hook, 1};
+  if (!off && Resolved() && RealAddress(row) == found) {
+    Count(handle == RTLD_DEFAULT ? Lookup::kDlsymDefault : Lookup::kDlsymHandle);
+    return {row.hook, 1};
+  }
+  if (!off && RealAddress(row) != nullptr) Count(Lookup::kSecondDriver);
   return found_us ? AtpDlAnswer{found, 1} : kPass;  // a second driver, or another library's hook
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "shim/capture.h"
+#include "shim/findings.h"
 #include "shim/placement.h"
 #include "shim/pools.h"
 #include "shim/resolve.h"
@@ -44,7 +45,10 @@ CUresult AllocateInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, 
   const CUresult placed = PlaceInOrder(address, bytes, pool, stream, Row<id>::kPerThread, &packed);
   if (placed != CUDA_ERROR_NOT_SUPPORTED) return placed;
   const CUresult result = driver();
-  if (result == CUDA_SUCCESS && !CaptureOpen()) AccountNative(*address, bytes, packed);
+  if (result == CUDA_SUCCESS && !CaptureOpen()) {
+    AccountNative(*address, bytes, packed);
+    Count(packed ? WhyNative::kSmall : WhyNative::kPool, bytes);
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 // to its hook. Status and version are the driver's.
 #pragma once
 
+#include "shim/findings.h"
 #include "shim/resolve.h"
 
 namespace atp::shim {
@@ -12,7 +13,10 @@ CUresult OnGetProcAddress(const char* symbol, void** function, int version, cuui
                           Status... status) {
   const CUresult result = Row<id>::Real()(symbol, function, version, flags, status...);
   if (result == CUDA_SUCCESS && function != nullptr && *function != nullptr) {
-    if (const HookRow* row = HookOfAddress(*function)) *function = row->hook;
+    if (const HookRow* row = HookOfAddress(*function)) {
+      *function = row->hook;
+      Count(sizeof...(Status) == 0 ? Lookup::kGetProcAddress : Lookup::kGetProcAddressV2);
+    }
   }
   return result;
 }

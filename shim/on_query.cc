@@ -29,6 +29,7 @@ void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdevic
 
 void SayWhyNoExport(CUdeviceptr address) {
   uint64_t start = 0, bytes = 0;
+  g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
   ProgramRange(address, &start, &bytes);
   ATP_LOG_WARN(
       "memory at 0x%llx (%s) cannot be exported to another process: it is managed memory, "

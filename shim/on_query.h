@@ -4,6 +4,7 @@
 // or a slab. Numbers come from one place (memory_numbers.cc) and agree with each other.
 #pragma once
 
+#include "shim/findings.h"
 #include "shim/memory_numbers.h"
 #include "shim/placement.h"
 #include "shim/resolve.h"
@@ -14,7 +15,11 @@ namespace atp::shim {
 template <HookId id>
 CUresult OnMemGetInfo(size_t* free, size_t* total) {
   const CUresult result = Row<id>::Real()(free, total);
-  if (result == CUDA_SUCCESS) CorrectMemoryInfo(CurrentDevice(), free, total);
+  const Device* device = CurrentDevice();
+  if (result == CUDA_SUCCESS) CorrectMemoryInfo(device, free, total);
+  if (device != nullptr && !device->ever_managed.load(std::memory_order_relaxed)) {
+    g_findings.asked_before_allocating.store(true, std::memory_order_relaxed);
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shim/capture.h"
+#include "shim/findings.h"
 #include "shim/graph_program.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
@@ -19,13 +20,15 @@ namespace atp::shim {
 
 namespace {
 
-CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, bool packed) {
+CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
+  const bool packed = why == WhyNative::kSmall;
   const CUresult result = real().cuMemAlloc_v2(address, bytes);
   if (result != CUDA_SUCCESS || device == nullptr) return result;
   if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed})) {
     device->native.fetch_add(bytes, std::memory_order_relaxed);
     if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
   }
+  Count(why, bytes);
   return result;
 }
 
@@ -43,7 +46,7 @@ CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, si
       break;
     }
   }
-  return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, true);
+  return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, WhyNative::kSmall);
 }
 
 // Native frees wait until the device has passed everything submitted; a slot of a slab owes the
@@ -68,12 +71,15 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
   Device* device = address != nullptr && bytes != 0 ? CurrentDevice(&context) : nullptr;
   if (device == nullptr || bytes > kAbsurd) return real().cuMemAlloc_v2(address, bytes);
   if (!device->can_manage || !Placing() || CaptureOpen()) {
-    return PlaceNative(device, address, bytes, false);
+    const WhyNative why = !device->can_manage ? WhyNative::kDevice
+                          : !Placing()        ? WhyNative::kSwitchedOff
+                                              : WhyNative::kCapture;
+    return PlaceNative(device, address, bytes, why);
   }
   if (bytes < Slabs::kMaxBytes) {
     const bool room = device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
     if (room || Settings().Disabled(kDisableSlabs)) {
-      return PlaceNative(device, address, bytes, true);
+      return PlaceNative(device, address, bytes, WhyNative::kSmall);
     }
     return PlaceInSlab(device, context, address, bytes);
   }
@@ -82,7 +88,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
     *address = record->address;
     return CUDA_SUCCESS;
   }
-  return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, false);
+  return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, WhyNative::kRefused);
 }
 
 CUresult ReleaseAllocation(CUdeviceptr address) {

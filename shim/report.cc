@@ -3,9 +3,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shim/counters.h"
+#include "shim/findings.h"
+#include "shim/lifecycle.h"
 #include "shim/placement.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
@@ -23,10 +26,8 @@ class JsonFile {
     va_start(arguments, format);
     const int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (length > 0) {
-      const ssize_t written = write(fd_, text, static_cast<size_t>(length));
-      ok_ = ok_ && written == length;
-    }
+    const bool fits = length >= 0 && static_cast<size_t>(length) < sizeof text;
+    ok_ = ok_ && fits && write(fd_, text, static_cast<size_t>(length)) == length;
   }
   bool ok() const { return ok_; }
 
@@ -34,6 +35,63 @@ class JsonFile {
   int fd_;
   bool ok_ = true;
 };
+
+unsigned long long Load(const std::atomic<uint64_t>& counter) {
+  return counter.load(std::memory_order_relaxed);
+}
+
+struct Imports {
+  JsonFile* file;
+  const char* separator = "";
+};
+
+void WriteImport(const char* object, const char* symbol, void* context) {
+  Imports* imports = static_cast<Imports*>(context);
+  // The program itself has no name here; a name that would need escaping is cut.
+  const char* name = *object != '\0' ? object : "(program)";
+  if (strpbrk(name, "\"\\\n") != nullptr) name = "?";
+  imports->file->Add("%s{\"object\":\"%.300s\",\"symbol\":\"%s\"}", imports->separator, name,
+                     symbol);
+  imports->separator = ",";
+}
+
+// How many C libraries are loaded: each namespace of dlmopen has its own, and we are in the first.
+int Namespaces() {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  if (maps == nullptr) return 1;
+  char line[1024];
+  int count = 0;
+  while (fgets(line, sizeof line, maps) != nullptr) {
+    count += strstr(line, " 00000000 ") != nullptr && strstr(line, "/libc.so.6\n") != nullptr;
+  }
+  fclose(maps);
+  return count;
+}
+
+// What atp doctor tells about a run (findings.h).
+void WriteFindings(JsonFile* file) {
+  const char* separator = "";
+  file->Add("\"driver\":\"%.300s\",\"active\":%s,\"lookups\":{", DriverPath(),
+            Active() ? "true" : "false");
+  for (size_t i = 0; i < kLookups; ++i) {
+    file->Add("%s\"%s\":%llu", separator, kLookupNames[i], Load(g_findings.lookups[i]));
+    separator = ",";
+  }
+  file->Add("},\n\"namespaces\":%d,\"linked\":[", Namespaces());
+  Imports imports{file};
+  ForEachImport(WriteImport, &imports);
+  file->Add("],\n\"native\":{");
+  separator = "";
+  for (size_t i = 0; i < kWhysNative; ++i) {
+    if (Load(g_findings.native_count[i]) == 0) continue;
+    file->Add("%s\"%s\":{\"count\":%llu,\"bytes\":%llu}", separator, kWhyNativeNames[i],
+              Load(g_findings.native_count[i]), Load(g_findings.native_bytes[i]));
+    separator = ",";
+  }
+  file->Add("},\n\"refused_exports\":%llu,\"asked_before_allocating\":%s",
+            Load(g_findings.refused_exports),
+            g_findings.asked_before_allocating.load() ? "true" : "false");
+}
 
 }  // namespace
 
@@ -57,13 +115,19 @@ void WriteReport() {
     const Device* device = DeviceOf(ordinal);
     if (device == nullptr) continue;
     const Usage usage = UsageOf(*device);
-    file.Add("%s{\"device\":%d,\"budget_bytes\":%llu,\"managed_bytes\":%llu,\"native_bytes\":%llu}",
-             separator, ordinal, static_cast<unsigned long long>(device->budget),
-             static_cast<unsigned long long>(usage.managed),
-             static_cast<unsigned long long>(usage.native));
+    file.Add(
+        "%s{\"device\":%d,\"served\":%s,\"ever_managed\":%s,\"budget_bytes\":%llu,\"managed_"
+        "bytes\":%llu,\"native_bytes\":%llu}",
+        separator, ordinal, device->can_manage ? "true" : "false",
+        device->ever_managed.load() ? "true" : "false",
+        static_cast<unsigned long long>(device->budget),
+        static_cast<unsigned long long>(usage.managed),
+        static_cast<unsigned long long>(usage.native));
     separator = ",";
   }
-  file.Add("]}\n");
+  file.Add("],\n");
+  WriteFindings(&file);
+  file.Add("}\n");
   if (!file.ok()) ATP_LOG_WARN("the report could not be written whole");
   close(fd);
 }

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "shim/capture.h"
+#include "shim/findings.h"
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
 #include "shim/own_calls.h"
@@ -45,6 +46,7 @@ CUresult GiveToDriver(Memory* memory) {
   DropContents(memory);
   GiveShare(memory->device, memory->bytes);
   CountNative(*memory, true);
+  Count(WhyNative::kRange, memory->bytes);
   return CUDA_SUCCESS;
 }
 
@@ -64,6 +66,7 @@ bool GiveToDriver(Range* range, uint64_t address) {
 }
 
 CUresult RefuseToShare(const char* what, const Memory& memory) {
+  g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
   ATP_LOG_WARN(
       "%s: %s of memory at 0x%llx are managed memory, so that they may move, and cannot be shared. "
       "Remedy: ATP_DISABLE=vmm keeps such memory plain",
@@ -204,6 +207,7 @@ CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationP
     if (result != CUDA_SUCCESS) return result;
     memory->native = *handle;
     CountNative(*memory, true);
+    Count(Settings().Disabled(kDisableVmm) ? WhyNative::kSwitchedOff : WhyNative::kRange, bytes);
   }
   memory->key = *handle;
   Books().memories[memory->key] = std::move(memory);

@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr size_t kLayers = 16, kBytes = 2u << 20, kPasses = 6;
+constexpr size_t kLayers = 12, kBytes = 2u << 20, kPasses = 6;
 constexpr unsigned kCount = kBytes / 4;
 
 void Check(CUresult result, const char* what) {

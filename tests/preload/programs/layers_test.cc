@@ -17,7 +17,7 @@ struct Outcome {
   double best_ms = 1e9;
 };
 
-constexpr const char* kSmall = "16MiB";
+constexpr const char* kSmall = "12MiB";
 constexpr const char* kBig = "256MiB";
 
 Outcome Launch(const std::string& memory, const std::string& launch, const char* card,
@@ -51,8 +51,7 @@ TEST_P(Layers, RunAtTwiceTheCardWithTheResultsOfABigOne) {
   ASSERT_EQ(big.finished.exit_code, 0) << big.finished.out;
   ASSERT_NE(big.results.find("sum"), std::string::npos);
   EXPECT_EQ(Launch(memory(), launch(), kSmall, kOff).finished.exit_code, 2) << "it fits by itself";
-  for (const Environment& more : {Environment{}, Environment{{"ATP_POLICY", "managed"}},
-                                  Environment{{"ATP_EXECUTOR", "threads"}}}) {
+  for (const Environment& more : {Environment{}, Environment{{"ATP_EXECUTOR", "threads"}}}) {
     const Outcome run = Launch(memory(), launch(), kSmall, more);
     EXPECT_EQ(run.results, big.results) << run.finished.err;
   }

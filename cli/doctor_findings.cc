@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the doctor concludes from what was found. Pure: no process, no file.
+#include <sstream>
+
+#include "cli/doctor.h"
+#include "cli/size.h"
+
+namespace atp::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As in `"small": "..."`: how the shim's report names it, and how we say it.
+const std::pair<const char*, const char*> kWhyPlain[] = {
+    {"small", "small allocations, which cost less as plain memory"},
+    {"capture", "allocated while a stream was capturing"},
+    {"device", "on a device that cannot be served"},
+    {"refused", "the driver gave no managed memory"},
+    {"pool", "of a pool made for export, or of another device"},
+    {"range", "address ranges or memory with properties that managed memory cannot have"},
+    {"exporter", "allocated by a library that exports its memory (ATP_NATIVE)"},
+    {"switched_off", "switched off by ATP_DISABLE, or after trouble inside the shim"}};
+
+const std::pair<const char*, const char*> kLookupWays[] = {
+    {"dlsym_handle", "dlsym on a handle"},
+    {"dlsym_default", "dlsym on RTLD_DEFAULT"},
+    {"get_proc_address", "cuGetProcAddress"},
+    {"get_proc_address_v2", "cuGetProcAddress_v2 (the CUDA runtime)"}};
+
+uint64_t Number(const Json& object, const char* key) {
+  return object.contains(key) && object[key].is_number() ? object[key].get<uint64_t>() : 0;
+}
+
+void AddNumbers(const Json& from, Json* to) {
+  for (const auto& [key, value] : from.items()) {
+    (*to)[key] = Number(*to, key.c_str()) + value.get<uint64_t>();
+  }
+}
+
+std::string Version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+void SayDriver(const Json& driver, std::ostringstream* out) {
+  *out << "driver        " << driver["library"].get<std::string>();
+  if (!driver["loaded"]) {
+    *out << ": not found\n";
+    return;
+  }
+  *out << ", CUDA " << driver["version"].get<std::string>() << "\n";
+}
+
+void SayDevice(const Json& device, std::ostringstream* out) {
+  *out << "device " << device["device"] << "      " << device["name"].get<std::string>() << ", "
+       << FormatBytes(device["bytes"]) << ", sm_" << device["compute_capability"].get<std::string>()
+       << (device["mig"] ? ", a MIG slice" : "") << ": "
+       << (device["served"] ? "served" : "not served") << "\n";
+}
+
+void SayProgram(const Json& program, std::ostringstream* out) {
+  *out << "program       " << program["file"].get<std::string>();
+  if (program.contains("exit_code")) *out << ", ended with " << program["exit_code"];
+  *out << "\n";
+  if (!program.contains("hooks")) return;
+  for (const auto& [key, words] : kLookupWays) {
+    if (const uint64_t count = Number(program["lookups"], key)) {
+      *out << "looks up      " << count << " functions by " << words << "\n";
+    }
+  }
+  std::map<std::string, int> linked;
+  for (const Json& import : program["linked"]) ++linked[import["object"]];
+  for (const auto& [object, count] : linked) {
+    *out << "links         " << count << " functions: " << object << "\n";
+  }
+  for (const auto& [symbol, calls] : program["hooks"].items()) {
+    *out << "hook          " << symbol << ": " << calls << " calls\n";
+  }
+  for (const auto& [why, words] : kWhyPlain) {
+    if (!program["native"].contains(why)) continue;
+    const Json& entry = program["native"][why];
+    *out << "stays plain   " << entry["count"] << " allocations, " << FormatBytes(entry["bytes"])
+         << ": " << words << "\n";
+  }
+}
+
+}  // namespace
+
+Json DescribeDriver(const std::string& library, const DriverProbe& probe) {
+  Json driver = {{"library", library},
+                 {"loaded", probe.loaded},
+                 {"status", probe.status},
+                 {"version", Version(probe.version)},
+                 {"supported", probe.version >= kOldestDriver},
+                 {"devices", Json::array()}};
+  for (size_t i = 0; i < probe.cards.size(); ++i) {
+    const Card& card = probe.cards[i];
+    driver["devices"].push_back(
+        {{"device", i},
+         {"name", card.name},
+         {"bytes", card.bytes},
+         {"compute_capability", std::to_string(card.major) + std::to_string(card.minor)},
+         {"managed", card.managed},
+         {"concurrent_managed_access", card.concurrent},
+         {"coherent", card.coherent},
+         {"mig", card.name.find("MIG ") != std::string::npos},
+         {"served", card.managed && card.concurrent && !card.coherent}});
+  }
+  return driver;
+}
+
+Json MergeReports(const std::vector<Json>& reports) {
+  Json merged = {{"processes", reports.size()}, {"active", false},
+                 {"hooks", Json::object()},     {"lookups", Json::object()},
+                 {"linked", Json::array()},     {"native", Json::object()},
+                 {"refused_exports", 0},        {"asked_before_allocating", false},
+                 {"ever_managed", false},       {"namespaces", 1}};
+  for (const Json& report : reports) {
+    merged["active"] = merged["active"].get<bool>() || report["active"].get<bool>();
+    AddNumbers(report["hooks"], &merged["hooks"]);
+    AddNumbers(report["lookups"], &merged["lookups"]);
+    for (const Json& import : report["linked"]) merged["linked"].push_back(import);
+    for (const auto& [why, entry] : report["native"].items()) {
+      AddNumbers(entry, &merged["native"][why]);
+    }
+    merged["refused_exports"] =
+        Number(merged, "refused_exports") + Number(report, "refused_exports");
+    for (const char* flag : {"asked_before_allocating"}) {
+      merged[flag] = merged[flag].get<bool>() || report[flag].get<bool>();
+    }
+    for (const Json& device : report["devices"]) {
+      merged["ever_managed"] =
+          merged["ever_managed"].get<bool>() || device["ever_managed"].get<bool>();
+    }
+    merged["namespaces"] = std::max(Number(merged, "namespaces"), Number(report, "namespaces"));
+  }
+  return merged;
+}
+
+std::vector<std::string> WhyNotServed(const Json& findings) {
+  std::vector<std::string> reasons;
+  const Json& driver = findings["driver"];
+  if (!driver["loaded"]) {
+    return {"there is no CUDA driver: " + driver["library"].get<std::string>() +
+            " was not found; install NVIDIA's driver, or use --sim PROFILE"};
+  }
+  if (driver["status"] != 0 || driver["devices"].empty()) {
+    reasons.push_back("the driver finds no usable device (cuInit answers " +
+                      driver["status"].dump() + "); check nvidia-smi");
+  }
+  if (!driver["supported"]) {
+    reasons.push_back("the driver is of CUDA " + driver["version"].get<std::string>() +
+                      ", older than 12.0; update it");
+  }
+  bool any = driver["devices"].empty();
+  for (const Json& device : driver["devices"]) any = any || device["served"].get<bool>();
+  if (!any) {
+    reasons.push_back(
+        "no device has concurrent access to managed memory without being coherent with the host: "
+        "memory stays where the driver puts it");
+  }
+  if (findings["policy"] == "off") reasons.push_back("ATP_POLICY is off; unset it");
+  if (!findings["shim_loads"]) {
+    reasons.push_back("the shim cannot be loaded here: " +
+                      findings["shim_error"].get<std::string>());
+  }
+  if (!findings.contains("program")) return reasons;
+  const Json& program = findings["program"];
+  if (program["unservable"] != "") reasons.push_back(program["unservable"]);
+  if (!program.contains("hooks")) return reasons;
+  if (!program["active"]) {
+    reasons.push_back(
+        "no process of the program that ended by itself called a hooked function of the driver: it "
+        "does not use CUDA, or ended before, or by a signal or _exit");
+  } else if (!program["ever_managed"]) {
+    reasons.push_back(
+        "the program uses the driver, but none of its memory could be managed: what stays plain, "
+        "and why, is above");
+  }
+  if (Number(program["lookups"], "second_driver") != 0) {
+    reasons.push_back(
+        "the program opens a second copy of the driver, whose functions are not intercepted; let "
+        "it "
+        "find one copy only (LD_LIBRARY_PATH, DT_RPATH)");
+  }
+  return reasons;
+}
+
+std::vector<std::string> Advice(const Json& findings) {
+  std::vector<std::string> advice;
+  for (const Json& other : findings["other_preloads"]) {
+    advice.push_back("another library is preloaded: " + other.get<std::string>());
+  }
+  if (!findings.contains("program") || !findings["program"].contains("hooks")) return advice;
+  const Json& program = findings["program"];
+  if (program["asked_before_allocating"]) {
+    advice.push_back(
+        "it asks how much memory is free before it allocates, and may take only that much: with "
+        "ATP_REPORT_MEMORY=virtual it sees the host's share too");
+  }
+  if (Number(program, "namespaces") > 1) {
+    advice.push_back(
+        "it loads libraries into a namespace of their own (dlmopen), which preloaded libraries are "
+        "not in: calls from there are not intercepted");
+  }
+  if (Number(program, "refused_exports") != 0) {
+    advice.push_back(
+        "it exports memory that is managed, and was refused: name the library that does so in "
+        "ATP_NATIVE (the log says which)");
+  }
+  return advice;
+}
+
+std::string AsText(const Json& findings) {
+  std::ostringstream out;
+  SayDriver(findings["driver"], &out);
+  for (const Json& device : findings["driver"]["devices"]) SayDevice(device, &out);
+  out << "host memory   " << FormatBytes(findings["host_available_bytes"]) << " available\n";
+  if (findings.contains("program")) SayProgram(findings["program"], &out);
+  for (const Json& line : findings["advice"])
+    out << "note          " << line.get<std::string>() << "\n";
+  for (const Json& line : findings["reasons"]) {
+    out << "not served    " << line.get<std::string>() << "\n";
+  }
+  if (findings["served"]) {
+    out << (findings.contains("program") ? "The program is served.\n"
+                                         : "Programs can be served here.\n");
+  }
+  return out.str();
+}
+
+}  // namespace atp::cli

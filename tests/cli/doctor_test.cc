@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.h"
+
+#include <gtest/gtest.h>
+
+namespace atp::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+DriverProbe Machine() {
+  DriverProbe probe;
+  probe.loaded = true;
+  probe.version = 12040;
+  probe.cards.push_back({"Card", uint64_t{1} << 34, 8, 0, true, true, false});
+  return probe;
+}
+
+Json Findings(const DriverProbe& probe) {
+  return {{"driver", DescribeDriver("libcuda.so.1", probe)},
+          {"policy", ""},
+          {"other_preloads", Json::array()},
+          {"shim_loads", true},
+          {"shim_error", ""}};
+}
+
+std::string Reasons(const Json& findings) { return Json(WhyNotServed(findings)).dump(); }
+
+Json Report() {
+  return {{"active", true},
+          {"hooks", {{"cuMemAlloc_v2", 3}}},
+          {"lookups", {{"dlsym_handle", 1}, {"second_driver", 0}}},
+          {"linked", Json::array()},
+          {"native", {{"small", {{"count", 2}, {"bytes", 100}}}}},
+          {"refused_exports", 0},
+          {"asked_before_allocating", false},
+          {"namespaces", 1},
+          {"devices", {{{"device", 0}, {"ever_managed", true}}}}};
+}
+
+Json WithProgram(const std::vector<Json>& reports) {
+  Json findings = Findings(Machine());
+  findings["program"] = {{"unservable", ""}};
+  findings["program"].update(MergeReports(reports));
+  return findings;
+}
+
+TEST(Doctor, AnOrdinaryMachineAndProgramAreServed) {
+  EXPECT_TRUE(WhyNotServed(Findings(Machine())).empty());
+  EXPECT_TRUE(WhyNotServed(WithProgram({Report()})).empty());
+  EXPECT_TRUE(Advice(WithProgram({Report()})).empty());
+}
+
+TEST(Doctor, ADriverOlderThanTheTableOfHooksIsRefusedByName) {
+  DriverProbe old = Machine();
+  old.version = 11080;
+  EXPECT_NE(Reasons(Findings(old)).find("CUDA 11.8"), std::string::npos);
+}
+
+TEST(Doctor, AMachineIsServedWhenOneOfItsDevicesIs) {
+  DriverProbe probe = Machine();
+  probe.cards[0].coherent = true;
+  EXPECT_NE(Reasons(Findings(probe)).find("coherent"), std::string::npos);
+  probe.cards.push_back(Machine().cards[0]);
+  EXPECT_TRUE(WhyNotServed(Findings(probe)).empty());
+  probe.cards[1].concurrent = false;
+  EXPECT_FALSE(WhyNotServed(Findings(probe)).empty());
+}
+
+TEST(Doctor, AMigSliceIsNamedSo) {
+  DriverProbe probe = Machine();
+  probe.cards[0].name = "Card MIG 1g.10gb";
+  EXPECT_TRUE(DescribeDriver("x", probe)["devices"][0]["mig"]);
+}
+
+TEST(Doctor, ReportsOfSeveralProcessesAreAdded) {
+  const Json merged = MergeReports({Report(), Report()});
+  EXPECT_EQ(merged["processes"], 2);
+  EXPECT_EQ(merged["hooks"]["cuMemAlloc_v2"], 6);
+  EXPECT_EQ(merged["native"]["small"]["bytes"], 200);
+  EXPECT_TRUE(merged["ever_managed"]);
+}
+
+TEST(Doctor, ASecondCopyOfTheDriverIsAReason) {
+  Json report = Report();
+  report["lookups"]["second_driver"] = 4;
+  EXPECT_NE(Reasons(WithProgram({report})).find("second copy"), std::string::npos);
+}
+
+TEST(Doctor, AProgramWhoseMemoryStaysPlainIsNotServed) {
+  Json report = Report();
+  report["devices"][0]["ever_managed"] = false;
+  EXPECT_FALSE(WhyNotServed(WithProgram({report})).empty());
+}
+
+TEST(Doctor, AProgramThatLeavesNoReportIsNotServed) {
+  EXPECT_FALSE(WhyNotServed(WithProgram({})).empty());
+}
+
+TEST(Doctor, NamespacesAndRefusedExportsAreSaid) {
+  Json report = Report();
+  report["namespaces"] = 2;
+  report["refused_exports"] = 1;
+  const std::string advice = Json(Advice(WithProgram({report}))).dump();
+  EXPECT_NE(advice.find("dlmopen"), std::string::npos);
+  EXPECT_NE(advice.find("ATP_NATIVE"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace atp::cli
