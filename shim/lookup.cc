@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "shim/findings.h"
+#include "shim/nvml.h"
 #include "shim/reentry.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
@@ -58,6 +59,20 @@ AtpDlAnswer RouteHookName(void* handle, const HookRow& row) {
   return found_us ? AtpDlAnswer{found, 1} : kPass;  // a second driver, or another library's hook
 }
 
+// The library answers first; where it has the function, our hook takes its place.
+AtpDlAnswer RouteNvmlName(void* handle, const char* name) {
+  constexpr AtpDlAnswer kPass = {nullptr, 0};
+  void* hook = NvmlHookOf(name, nullptr);
+  if (hook == nullptr || t_hook_depth != 0) return kPass;
+  Reentry guard;
+  ReadSettings();
+  if (Settings().policy == Policy::kOff) return kPass;
+  void* found = RealDlsym(handle, name);
+  if (found == hook) found = RealDlsym(RTLD_NEXT, name);  // our export came first
+  if (found == nullptr) return kPass;
+  return {NvmlHookOf(name, found), 1};
+}
+
 }  // namespace
 
 void* NextFunction(const char* name) {
@@ -82,7 +97,9 @@ AtpDlAnswer AtpRouteDlsym(void* handle, const char* name) {
   constexpr AtpDlAnswer kPass = {nullptr, 0};
   if (atp_real_dlsym == nullptr)
     atp_real_dlsym = reinterpret_cast<DlsymFunction>(NextFunction("dlsym"));
-  if (handle == RTLD_NEXT || !IsDriverName(name)) return kPass;
+  if (handle == RTLD_NEXT) return kPass;
+  if (IsNvmlName(name)) return RouteNvmlName(handle, name);
+  if (!IsDriverName(name)) return kPass;
   const HookRow* row = HookOfName(name);
   if (row == nullptr || t_hook_depth != 0) return kPass;
   Reentry guard;

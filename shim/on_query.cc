@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/on_query.h"
 
+#include "shim/call_site.h"
 #include "shim/pools.h"
 #include "shim/shimlog.h"
 
@@ -31,10 +32,13 @@ void SayWhyNoExport(CUdeviceptr address) {
   uint64_t start = 0, bytes = 0;
   g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
   ProgramRange(address, &start, &bytes);
+  char caller[160];
+  DescribeCaller(caller, sizeof caller);
   ATP_LOG_WARN(
-      "memory at 0x%llx (%s) cannot be exported to another process: it is managed memory, "
-      "so that it may move. Remedy: ATP_POLICY=off for programs that export their memory",
-      static_cast<unsigned long long>(address), HumanBytes(bytes).text());
+      "memory at 0x%llx (%s) cannot be exported to another process by %s: it is managed memory, so "
+      "that it may move. Remedy: the beginning of the name of the library that allocates it in "
+      "ATP_NATIVE, or ATP_POLICY=off",
+      static_cast<unsigned long long>(address), HumanBytes(bytes).text(), caller);
 }
 
 }  // namespace atp::shim

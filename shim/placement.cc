@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "shim/call_site.h"
 #include "shim/capture.h"
 #include "shim/findings.h"
 #include "shim/graph_program.h"
@@ -20,10 +21,25 @@ namespace atp::shim {
 
 namespace {
 
+// A program that asks until there is no more is not told each time.
+void SayPlainMemoryIsOut(const Device& device, size_t bytes, WhyNative why) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  char caller[160];
+  DescribeCaller(caller, sizeof caller);
+  ATP_LOG_ERROR(
+      "device %d is out of plain memory: %s asked by %s (%s) beside %s of plain and %s of managed "
+      "memory. What must stay plain has to fit the card: use less of it, or lower ATP_BUDGET",
+      device.ordinal, HumanBytes(bytes).text(), caller, kWhyNativeNames[static_cast<size_t>(why)],
+      HumanBytes(device.native.load(std::memory_order_relaxed)).text(),
+      HumanBytes(device.managed.load(std::memory_order_relaxed)).text());
+}
+
 CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
   const bool packed = why == WhyNative::kSmall;
   const CUresult result = real().cuMemAlloc_v2(address, bytes);
-  if (result != CUDA_SUCCESS || device == nullptr) return result;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) SayPlainMemoryIsOut(*device, bytes, why);
+  if (result != CUDA_SUCCESS) return result;
   if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed})) {
     device->native.fetch_add(bytes, std::memory_order_relaxed);
     if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
@@ -76,6 +92,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
                                               : WhyNative::kCapture;
     return PlaceNative(device, address, bytes, why);
   }
+  if (CalledByExporter()) return PlaceNative(device, address, bytes, WhyNative::kExporter);
   if (bytes < Slabs::kMaxBytes) {
     const bool room = device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
     if (room || Settings().Disabled(kDisableSlabs)) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "shim/call_site.h"
 #include "shim/capture.h"
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
@@ -258,6 +259,7 @@ CUresult PlaceInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool handle, C
       (CaptureOpen() && IsCapturing(stream, per_thread))) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
+  if (CalledByExporter()) return CUDA_ERROR_NOT_SUPPORTED;
   if (handle == nullptr && real().cuDeviceGetMemPool(&handle, device->ordinal) != CUDA_SUCCESS) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }

@@ -90,6 +90,10 @@ constexpr struct {
      "deepbind, "
      "vmm, pools, graphs",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
+    {"ATP_NATIVE", "a list of beginnings of library file names (libnccl,libmine)",
+     [](const char* t, Configuration* s) {
+       return strchr(t, '/') == nullptr && CopyName(t, s->native_sites, sizeof s->native_sites);
+     }},
     {"ATP_EXECUTOR", "auto or threads", ParseExecutor},
     {"ATP_LOG", "off, error, warn, info or debug", ParseLogLevel},
     {"ATP_LOG_FILE", "a file name of less than 512 characters",

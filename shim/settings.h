@@ -64,6 +64,7 @@ struct Configuration {
   char log_file[512] = "";
   char trace_file[512] = "";
   char report_file[512] = "";
+  char native_sites[512] = "";  // beginnings of file names of libraries, separated by commas
   bool Disabled(Disable part) const { return (disabled & part) != 0; }
 };
 

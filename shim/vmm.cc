@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "shim/call_site.h"
 #include "shim/capture.h"
 #include "shim/findings.h"
 #include "shim/lifecycle.h"
@@ -67,10 +68,14 @@ bool GiveToDriver(Range* range, uint64_t address) {
 
 CUresult RefuseToShare(const char* what, const Memory& memory) {
   g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
+  char caller[160];
+  DescribeCaller(caller, sizeof caller);
   ATP_LOG_WARN(
-      "%s: %s of memory at 0x%llx are managed memory, so that they may move, and cannot be shared. "
-      "Remedy: ATP_DISABLE=vmm keeps such memory plain",
-      what, HumanBytes(memory.bytes).text(), static_cast<unsigned long long>(memory.mapped_at));
+      "%s (called by %s): %s of memory at 0x%llx are managed memory, so that they may move, and "
+      "cannot be shared. Remedy: the name of the library that created it in ATP_NATIVE, or "
+      "ATP_DISABLE=vmm",
+      what, caller, HumanBytes(memory.bytes).text(),
+      static_cast<unsigned long long>(memory.mapped_at));
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -158,7 +163,7 @@ CUresult ReserveRange(CUdeviceptr* address, size_t bytes, size_t alignment, CUde
   const Device* device = CurrentDevice(&context);
   const bool ordinary = address != nullptr && bytes != 0 && Aligned(bytes) && wish == 0 &&
                         flags == 0 && (alignment & (alignment - 1)) == 0;
-  if (ordinary && Serves(device)) {
+  if (ordinary && Serves(device) && !CalledByExporter()) {
     std::lock_guard lock(mutex);
     CUdeviceptr got = 0;
     const CUresult result = real().cuMemAllocManaged(&got, bytes, CU_MEM_ATTACH_GLOBAL);
@@ -199,7 +204,8 @@ CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationP
   memory->bytes = bytes;
   memory->prop = *prop;
   memory->device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
-  if (Serves(device) && flags == 0 && Aligned(bytes)) {
+  const bool exporter = CalledByExporter();
+  if (Serves(device) && flags == 0 && Aligned(bytes) && !exporter) {
     if (!TakeShare(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = reinterpret_cast<MemoryHandle>(memory.get());
   } else {
@@ -207,7 +213,10 @@ CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationP
     if (result != CUDA_SUCCESS) return result;
     memory->native = *handle;
     CountNative(*memory, true);
-    Count(Settings().Disabled(kDisableVmm) ? WhyNative::kSwitchedOff : WhyNative::kRange, bytes);
+    Count(exporter                           ? WhyNative::kExporter
+          : Settings().Disabled(kDisableVmm) ? WhyNative::kSwitchedOff
+                                             : WhyNative::kRange,
+          bytes);
   }
   memory->key = *handle;
   Books().memories[memory->key] = std::move(memory);

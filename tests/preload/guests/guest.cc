@@ -132,6 +132,53 @@ void ExitInThread() {
   fflush(stdout);
   std::thread([] { exit(4); }).join();
 }
+// A library of the program that opens, uses and closes the driver, again and again.
+void CloseTheDriver() {
+  for (int i = 0; i < 3; ++i) {
+    void* handle = dlopen("libcuda.so.1", RTLD_NOW);
+    printf("uses: %d\n", Use());
+    while (handle != nullptr && dlclose(handle) == 0 && i != 2) {
+      handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+      if (handle != nullptr) dlclose(handle);
+      break;
+    }
+  }
+}
+// As daemon(3) does it: the grandchild lives on without a terminal and uses the device then.
+void Daemonised() {
+  int ends[2];
+  if (pipe(ends) != 0) exit(5);
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    if (fork() == 0) {
+      const char answer = Use() ? 'y' : 'n';
+      if (write(ends[1], &answer, 1) != 1) _exit(6);
+      exit(0);
+    }
+    _exit(0);
+  }
+  WaitAndPrint("child", child);
+  close(ends[1]);
+  char answer = '?';
+  if (read(ends[0], &answer, 1) != 1) answer = '-';
+  printf("the daemon uses: %c\n", answer);
+}
+// Workers that a launcher starts after it has asked what there is, but before it used a device.
+void Workers() {
+  Find<decltype(&cuInit)>("cuInit")(0);
+  int count = 0;
+  Find<decltype(&cuDeviceGetCount)>("cuDeviceGetCount")(&count);
+  printf("devices: %d\n", count);
+  for (int i = 0; i < 4; ++i) {
+    InChild("worker", [] {
+      size_t bytes = 0;
+      return Find<decltype(&cuDeviceTotalMem)>("cuDeviceTotalMem_v2")(&bytes, 0) == 0 && bytes > 0;
+    });
+  }
+  printf("parent uses: %d\n", Use());
+}
 // Destructors of the program's statics run after handlers that were registered later, ours among
 // them.
 struct UsesAtEnd {
@@ -149,10 +196,17 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)();
-  } kWays[] = {{"fork-before", ForkBeforeUse},   {"fork-after-lookups", ForkAfterLookups},
-               {"fork-after", ForkAfterUse},     {"fork-inside", ForkWhileInside},
-               {"threads", ManyThreads},         {"dying-threads", ThreadsThatDie},
-               {"exit-in-thread", ExitInThread}, {"static-destructor", StaticDestructor}};
+  } kWays[] = {{"fork-before", ForkBeforeUse},
+               {"fork-after-lookups", ForkAfterLookups},
+               {"fork-after", ForkAfterUse},
+               {"fork-inside", ForkWhileInside},
+               {"threads", ManyThreads},
+               {"dying-threads", ThreadsThatDie},
+               {"exit-in-thread", ExitInThread},
+               {"static-destructor", StaticDestructor},
+               {"dlclose", CloseTheDriver},
+               {"daemon", Daemonised},
+               {"workers", Workers}};
   for (const auto& way : kWays) {
     if (strcmp(argv[1], way.name) == 0) way.run();
   }

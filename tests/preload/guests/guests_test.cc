@@ -2,7 +2,9 @@
 // The library as a guest: unnoticed where there is no CUDA, and in processes that fork, exec,
 // thread and end in every way.
 #include <gtest/gtest.h>
+#include <sys/time.h>
 
+#include <csignal>
 #include <fstream>
 
 #include "tests/preload/child.h"
@@ -63,7 +65,8 @@ TEST_P(GuestTest, WorksAsWithoutUs) {
 INSTANTIATE_TEST_SUITE_P(Ways, GuestTest,
                          testing::Values("use", "fork-before", "fork-after-lookups", "fork-after",
                                          "fork-inside", "exec", "threads", "dying-threads",
-                                         "exit-in-thread", "static-destructor", "at-once"));
+                                         "exit-in-thread", "static-destructor", "at-once",
+                                         "dlclose", "daemon", "workers"));
 
 TEST(Guest, AnotherHookLibraryWorksInBothOrders) {
   const std::string other = kFolder + "/libother_hook.so";
@@ -90,6 +93,64 @@ TEST(Guest, ThreeHundredProcessesAtOnceAllWork) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
+}
+
+// Other libraries that replace what every program uses, in front of us and behind us.
+class AllocatorTest : public testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(AllocatorTest, AnotherAllocatorWorksInBothOrders) {
+  std::string allocator;
+  for (const std::string& path : GetParam()) {
+    if (access(path.c_str(), R_OK) == 0) allocator = path;
+  }
+  if (allocator.empty()) GTEST_SKIP() << GetParam()[0] << " is not installed";
+  if (*ATP_SANITIZER_PRELOAD != '\0') GTEST_SKIP() << "the sanitizer has an allocator of its own";
+  for (const char* way : {"use", "threads", "fork-inside", "exec", "static-destructor"}) {
+    const Finished native = Guest(way, {allocator});
+    ExpectSame(native, Guest(way, {kShim, allocator}));
+    ExpectSame(native, Guest(way, {allocator, kShim}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Allocators, AllocatorTest,
+    testing::Values(std::vector<std::string>{"/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"},
+                    std::vector<std::string>{"/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
+                                             "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"}));
+
+// A process may be killed anywhere: here by a timer that nobody handles, after times that are
+// spread over its life. Whoever comes after it must not notice.
+TEST(Guest, ProcessesThatAreKilledAnywhereLeaveNothingBehind) {
+  constexpr int kProcesses = 1000, kAtOnce = 16;
+  std::vector<pid_t> running;
+  int killed = 0, ended = 0;
+  const auto reap = [&] {
+    int status = 0;
+    waitpid(running.front(), &status, 0);
+    running.erase(running.begin());
+    (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? killed : ended) += 1;
+    EXPECT_TRUE(WIFSIGNALED(status) ? WTERMSIG(status) == SIGALRM : WEXITSTATUS(status) == 0);
+  };
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      setenv("LD_LIBRARY_PATH", ATP_NOOP_DRIVER_FOLDER, 1);
+      setenv("LD_PRELOAD", Preload({kShim}).c_str(), 1);
+      setenv("ATP_BUDGET", "8MiB", 1);
+      setenv("ATP_LOG", "off", 1);
+      if (freopen("/dev/null", "w", stdout) == nullptr) _exit(8);
+      // Survives exec; its signal ends the process at once.
+      const itimerval timer = {{0, 0}, {0, 1 + i * 7919 % 20000}};
+      setitimer(ITIMER_REAL, &timer, nullptr);
+      execl((kFolder + "/guest").c_str(), "guest", "threads", nullptr);
+      _exit(9);
+    }
+    running.push_back(child);
+    if (running.size() == kAtOnce) reap();
+  }
+  while (!running.empty()) reap();
+  EXPECT_GT(killed, kProcesses / 10);
+  ExpectSame(Guest("use", {}), Guest("use", {kShim}));
 }
 
 TEST(Guest, ABadSettingGivesOneClearLineAndTheDefault) {

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/call_site.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <unwind.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "shim/settings.h"
+
+namespace atp::shim {
+namespace {
+
+// Beginnings of file names.
+constexpr const char* kExporters[] = {"libnccl",  "libnvshmem", "libucp.", "libuct",
+                                      "libucs.",  "libucm",     "libmpi.", "libmpi_",
+                                      "libmpich", "libfabric.", "libpsm2."};
+constexpr const char* kRuntimes[] = {"libcudart"};
+
+const char* BaseName(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
+}
+
+bool StartsWith(const char* text, const char* beginning) {
+  return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+struct Span {
+  uintptr_t begin = 0, end = 0;
+  bool Holds(uintptr_t address) const { return address >= begin && address < end; }
+};
+
+// The objects in question, found again when the loader has loaded or unloaded anything. Readers
+// take the lock too: they are allocations in processes with such a library.
+struct Objects {
+  unsigned long long adds = 0, subs = 0;
+  Span exporters[64], runtimes[16], self;
+  size_t exporter_count = 0, runtime_count = 0;
+};
+std::mutex mutex;
+Objects objects;
+std::atomic<unsigned long long> seen{~0ull};  // adds + subs for which there is no exporter
+
+Span SpanOf(const dl_phdr_info& info) {
+  Span span{UINTPTR_MAX, 0};
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const auto& segment = info.dlpi_phdr[i];
+    if (segment.p_type != PT_LOAD) continue;
+    const uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+    if (begin < span.begin) span.begin = begin;
+    if (begin + segment.p_memsz > span.end) span.end = begin + segment.p_memsz;
+  }
+  return span;
+}
+
+// The program itself has no name there.
+const char* FileOf(const dl_phdr_info& info) {
+  return *info.dlpi_name != '\0' ? info.dlpi_name : program_invocation_name;
+}
+
+int Collect(dl_phdr_info* info, size_t, void* data) {
+  Objects* found = static_cast<Objects*>(data);
+  found->adds = info->dlpi_adds;
+  found->subs = info->dlpi_subs;
+  const Span span = SpanOf(*info);
+  if (span.Holds(reinterpret_cast<uintptr_t>(&Collect))) {
+    found->self = span;
+  } else if (ExportsMemory(FileOf(*info), Settings().native_sites)) {
+    if (found->exporter_count < 64) found->exporters[found->exporter_count++] = span;
+  } else {
+    for (const char* runtime : kRuntimes) {
+      if (StartsWith(BaseName(FileOf(*info)), runtime) && found->runtime_count < 16) {
+        found->runtimes[found->runtime_count++] = span;
+      }
+    }
+  }
+  return 0;
+}
+
+int ReadCounts(dl_phdr_info* info, size_t, void* data) {
+  *static_cast<unsigned long long*>(data) = info->dlpi_adds + info->dlpi_subs;
+  return 1;
+}
+
+bool In(const Span* spans, size_t count, uintptr_t address) {
+  for (size_t i = 0; i < count; ++i) {
+    if (spans[i].Holds(address)) return true;
+  }
+  return false;
+}
+
+struct Walk {
+  const Objects* objects;
+  uintptr_t caller = 0;
+};
+
+// The first frame that is neither ours nor the runtime's.
+_Unwind_Reason_Code Step(_Unwind_Context* context, void* data) {
+  Walk* walk = static_cast<Walk*>(data);
+  const uintptr_t address = _Unwind_GetIP(context);
+  if (walk->objects->self.Holds(address)) return _URC_NO_REASON;
+  if (In(walk->objects->runtimes, walk->objects->runtime_count, address)) return _URC_NO_REASON;
+  walk->caller = address;
+  return _URC_END_OF_STACK;
+}
+
+uintptr_t Caller(const Objects& among) {
+  Walk walk{&among};
+  _Unwind_Backtrace(Step, &walk);
+  return walk.caller;
+}
+
+}  // namespace
+
+bool ExportsMemory(const char* path, const char* extra) {
+  const char* name = BaseName(path);
+  for (const char* exporter : kExporters) {
+    if (StartsWith(name, exporter)) return true;
+  }
+  for (const char* item = extra; *item != '\0';) {
+    const size_t length = strcspn(item, ",");
+    if (length != 0 && strncmp(name, item, length) == 0) return true;
+    item += length;
+    if (*item == ',') ++item;
+  }
+  return false;
+}
+
+bool CalledByExporter() {
+  unsigned long long now = 0;
+  dl_iterate_phdr(ReadCounts, &now);
+  if (seen.load(std::memory_order_acquire) == now) return false;
+  std::lock_guard lock(mutex);
+  if (objects.adds + objects.subs != now) {
+    objects = Objects{};
+    dl_iterate_phdr(Collect, &objects);
+    if (objects.exporter_count == 0) {
+      seen.store(objects.adds + objects.subs, std::memory_order_release);
+    }
+  }
+  if (objects.exporter_count == 0) return false;
+  return In(objects.exporters, objects.exporter_count, Caller(objects));
+}
+
+void DescribeCaller(char* text, size_t size) {
+  std::lock_guard lock(mutex);
+  if (objects.self.end == 0) {
+    objects = Objects{};
+    dl_iterate_phdr(Collect, &objects);
+  }
+  const uintptr_t caller = Caller(objects);
+  Dl_info info;
+  if (caller != 0 && dladdr(reinterpret_cast<void*>(caller), &info) != 0) {
+    snprintf(text, size, "%s+0x%zx", BaseName(info.dli_fname),
+             static_cast<size_t>(caller - reinterpret_cast<uintptr_t>(info.dli_fbase)));
+  } else {
+    snprintf(text, size, "unknown code");
+  }
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches until memory moves ahead of the launches, and then ends in the middle of it: ends PTX
+// WAY
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr size_t kBytes = 1u << 20;
+constexpr unsigned kCount = kBytes / 4;
+
+void Check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  printf("FAIL %s: %d\n", what, static_cast<int>(result));
+  exit(1);
+}
+#define CHECK(call) Check(call, #call)
+
+struct Layers {
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  CUfunction bump = nullptr;
+  std::vector<CUdeviceptr> memory;
+
+  explicit Layers(const char* ptx_file, bool own_context) {
+    std::stringstream ptx;
+    ptx << std::ifstream(ptx_file).rdbuf();
+    CUmodule module;
+    if (own_context) {
+      CHECK(cuCtxCreate(&context, nullptr, 0, 0));
+    } else {
+      CHECK(cuDevicePrimaryCtxRetain(&context, 0));
+      CHECK(cuCtxSetCurrent(context));
+    }
+    CHECK(cuModuleLoadData(&module, ptx.str().c_str()));
+    CHECK(cuModuleGetFunction(&bump, module, "Bump"));
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    memory.resize(12);
+    for (CUdeviceptr& layer : memory) {
+      CHECK(cuMemAlloc(&layer, kBytes));
+      CHECK(cuMemsetD32Async(layer, 0, kCount, stream));
+    }
+  }
+  void Passes(int count, bool wait) {
+    for (int pass = 0; pass < count; ++pass) {
+      for (CUdeviceptr& layer : memory) {
+        unsigned n = kCount;
+        void* arguments[] = {&layer, &n};
+        CHECK(cuLaunchKernel(bump, kCount / 256, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr));
+      }
+      if (wait) CHECK(cuStreamSynchronize(stream));
+    }
+  }
+  unsigned First() {
+    unsigned value = 0;
+    CHECK(cuMemcpyDtoH(&value, memory[0], 4));
+    return value;
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const auto is = [&](const char* way) { return strcmp(argv[2], way) == 0; };
+  setvbuf(stdout, nullptr, _IOLBF, 0);
+  CHECK(cuInit(0));
+  Layers layers(argv[1], is("destroy"));
+  layers.Passes(4, true);
+  layers.Passes(1, false);  // and nobody waits for it
+  if (is("exit")) exit(3);
+  if (is("at-once")) _exit(4);
+  if (is("killed")) abort();
+  if (is("thread")) std::thread([] { exit(5); }).join();
+  if (is("destroy")) CHECK(cuCtxDestroy(layers.context));
+  if (is("reset")) CHECK(cuDevicePrimaryCtxReset(0));
+  if (is("release")) CHECK(cuDevicePrimaryCtxRelease(0));
+  if (is("frees")) {
+    for (CUdeviceptr layer : layers.memory) CHECK(cuMemFree(layer));
+  }
+  if (is("stream")) CHECK(cuStreamDestroy(layers.stream));
+  // And once more, from the beginning.
+  Layers again(argv[1], is("destroy"));
+  again.Passes(4, true);
+  printf("first value: %u\n", again.First());
+  return 0;
+}

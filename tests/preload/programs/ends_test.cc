@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program ends, or its context does, while hints are in flight: it ends as it would without us.
+#include <gtest/gtest.h>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+class EndsTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(EndsTest, WhileHintsAreInFlightAsItWouldWithoutUs) {
+  const std::vector<std::string> command = {ATP_PROGRAM_FOLDER "/ends",
+                                            ATP_PROGRAM_FOLDER "/bump.ptx", GetParam()};
+  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
+                             {"LD_PRELOAD", Preload({})},
+                             {"ATP_SIM_GPU", "tiny"},
+                             {"ATP_LOG", "error"}};
+  const Finished native = RunChild(command, environment);
+  environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  environment["ATP_BUDGET"] = "14MiB";
+  for (const char* executor : {"auto", "threads"}) {
+    environment["ATP_EXECUTOR"] = executor;
+    const Finished run = RunChild(command, environment);
+    EXPECT_EQ(run.out, native.out) << executor;
+    EXPECT_EQ(run.err, native.err) << executor;
+    EXPECT_EQ(run.exit_code, native.exit_code) << executor;
+    EXPECT_EQ(run.signal, native.signal) << executor;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
+                         testing::Values("exit", "at-once", "killed", "thread", "destroy", "reset",
+                                         "release", "frees", "stream"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace atp::preload
