@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 that only answers look-ups, with the whole table of exported names and versions
 // (make_table.py): the oracle of the look-up tests. Its other functions say "not supported". With
-// TABLE_NEWER it is a driver from the future: one name and one version more.
+// TABLE_NEWER it is a driver from the future: one name and one version more. With TABLE_LOG in the
+// environment each look-up is appended to that file.
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DRIVER_EXPORT extern "C" __attribute__((visibility("default")))
@@ -62,10 +65,19 @@ Status Find(const char* name, int version, uint64_t flags, void** function) {
   return best != nullptr ? kFound : known ? kVersionTooOld : kUnknownName;
 }
 
+void Log(const char* name, int version, uint64_t flags) {
+  const char* path = getenv("TABLE_LOG");
+  FILE* file = path != nullptr ? fopen(path, "ae") : nullptr;
+  if (file == nullptr) return;
+  fprintf(file, "%s\t%d\t%llu\n", name, version, static_cast<unsigned long long>(flags));
+  fclose(file);
+}
+
 }  // namespace
 
 int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t flags,
                         int* status) {
+  Log(name, version, flags);
   const Status found = Find(name, version, flags, function);
   if (status != nullptr) *status = found;
   return found == kUnknownName ? 500 : 0;

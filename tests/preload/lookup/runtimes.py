@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Start-up look-ups of NVIDIA's own runtime libraries, one by one, with and without the shim.
+
+usage: runtimes.py --wheels runtimes.txt --cache FOLDER --driver FOLDER --shim FILE --hooks hooks.def
+
+Each runtime is loaded and asked for the number of devices, on a driver that only answers look-ups. It asks for its some
+400 functions, meets its check of the driver, and gives up: that is expected, and must be the same with the shim. What the
+driver was asked must be the same too; and for each of these look-ups the answer with the shim must have the same status,
+and be the shim's function of the very symbol where that is hooked, else the driver's own.
+
+Wheels come from PyPI once, into the cache. Exit: 0 as it should be, 1 not, 77 skipped: PyPI cannot be reached.
+"""
+import argparse
+import ctypes
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+SKIPPED = 77
+
+
+class DlInfo(ctypes.Structure):
+    _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p),
+                ("symbol", ctypes.c_char_p), ("address", ctypes.c_void_p)]
+
+
+def start_runtime(path):
+    """In a child: prints what the runtime says of the devices."""
+    runtime = ctypes.CDLL(path)
+    count = ctypes.c_int(-1)
+    print(runtime.cudaGetDeviceCount(ctypes.byref(count)), count.value)
+
+
+def answer_lookups(log):
+    """In a child: prints for each look-up in the log its result, status, and the symbol and object of the answer."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    dladdr = ctypes.CDLL(None).dladdr
+    for line in open(log, encoding="ascii"):
+        name, version, flags = line.rstrip("\n").split("\t")
+        function, status, info = ctypes.c_void_p(), ctypes.c_int(-1), DlInfo()
+        result = driver.cuGetProcAddress_v2(name.encode(), ctypes.byref(function), int(version),
+                                            ctypes.c_uint64(int(flags)), ctypes.byref(status))
+        symbol = where = ""
+        if function.value and dladdr(function, ctypes.byref(info)):
+            symbol, where = info.symbol.decode(), os.path.basename(info.file.decode())
+        print(name, version, flags, result, status.value, symbol, where, sep="\t")
+
+
+def fetch(wheels, cache):
+    """The runtime libraries, by version; None when PyPI cannot be reached."""
+    os.makedirs(cache, exist_ok=True)
+    found = {}
+    for line in open(wheels, encoding="utf-8"):
+        if line.startswith("#"):
+            continue
+        version = re.match(r"[\w-]+==([\d.]+)", line).group(1)
+        folder = os.path.join(cache, version)
+        if not os.path.isdir(folder):
+            with tempfile.TemporaryDirectory(dir=cache) as work:
+                one = os.path.join(work, "requirement.txt")
+                with open(one, "w", encoding="utf-8") as file:
+                    file.write(line)
+                got = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
+                                      "--only-binary", ":all:", "--require-hashes", "--retries", "1",
+                                      "--timeout", "20", "--dest", work, "-r", one],
+                                     capture_output=True, text=True)
+                if got.returncode != 0:
+                    print(got.stderr.strip().splitlines()[-1:] or "pip failed")
+                    return None
+                wheel = next(f for f in os.listdir(work) if f.endswith(".whl"))
+                unpacked = os.path.join(work, "unpacked")
+                zipfile.ZipFile(os.path.join(work, wheel)).extractall(unpacked)
+                os.rename(unpacked, folder)
+        for base, _, files in os.walk(folder):
+            for file in files:
+                if re.fullmatch(r"libcudart\.so\.[\d.]+", file):
+                    found[version] = os.path.join(base, file)
+    return found
+
+
+def run(mode, argument, options, shim, more=()):
+    environment = {"PATH": os.environ.get("PATH", ""), "LD_LIBRARY_PATH": options.driver, **dict(more)}
+    if shim:
+        environment["LD_PRELOAD"] = options.shim
+    command = [sys.executable, os.path.abspath(__file__), mode, argument]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{mode} {argument} ended with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def compare(version, library, options, hooked, work):
+    """Problems of one runtime, and how many look-ups it made."""
+    problems, logs, said = [], {}, {}
+    for shim in (False, True):
+        log = os.path.join(work, f"{version}.{shim}")
+        said[shim] = run("--start", library, options, shim, {"TABLE_LOG": log}.items())
+        logs[shim] = open(log, encoding="ascii").read()
+    if said[True] != said[False]:
+        problems.append(f"says {said[True]!r}, without the shim {said[False]!r}")
+    # Before the first of them the shim asks for its own rows, once.
+    if not logs[True].endswith(logs[False]) or logs[True].count("\n") - logs[False].count("\n") != len(hooked):
+        problems.append("asks the driver for something else than without the shim")
+    native, with_shim = (run("--answer", os.path.join(work, f"{version}.False"), options, shim).splitlines()
+                         for shim in (False, True))
+    count = hooks = 0
+    for before, after in zip(native, with_shim, strict=True):
+        *question, symbol, where = before.split("\t")
+        expected = "\t".join([*question, symbol, os.path.basename(options.shim) if symbol in hooked else where])
+        count += 1
+        hooks += symbol in hooked
+        if after != expected:
+            problems.append(f"{before!r} became {after!r}")
+    print(f"runtime {version}: {count} look-ups, {hooks} of them hooked, says {said[False].strip()}")
+    if count < 100 or hooks < 50:
+        problems.append("did not look up what a runtime looks up")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("wheels", "cache", "driver", "shim", "hooks"):
+        parser.add_argument(f"--{name}", required=True)
+    options = parser.parse_args()
+    libraries = fetch(options.wheels, options.cache)
+    if libraries is None:
+        print("SKIPPED: NVIDIA's runtime libraries cannot be fetched from PyPI")
+        return SKIPPED
+    with open(options.hooks, encoding="utf-8") as file:
+        hooked = set(re.findall(r"^HOOK\((\w+),", file.read(), re.MULTILINE))
+    wrong = 0
+    with tempfile.TemporaryDirectory() as work:
+        for version, library in sorted(libraries.items()):
+            for problem in compare(version, library, options, hooked, work):
+                print(f"WRONG runtime {version}: {problem}")
+                wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--start"]:
+        start_runtime(sys.argv[2])
+    elif sys.argv[1:2] == ["--answer"]:
+        answer_lookups(sys.argv[2])
+    else:
+        sys.exit(main())
