@@ -86,8 +86,10 @@ class Driver {
   std::map<uint64_t, uint64_t> reservations;  // address ranges of cuMemAddressReserve
   std::vector<UserObject*>
       doomed_objects;  // whose destructors Call runs when it has let go of the lock
-  std::vector<std::weak_ptr<Capture>> captures;  // those under way
-  uint64_t execution_failures = 0;               // launches that ended in an error
+  std::vector<std::weak_ptr<Capture>> captures;       // those under way
+  uint64_t execution_failures = 0;                    // launches that ended in an error
+  uint64_t recalled_launches = 0;                     // executed, their touches known beforehand
+  std::map<std::string, uint64_t> modelled_launches;  // by kernel: not executed at all
   std::string device_output;  // what kernels have printed and nobody has seen yet
 
   // Writes what kernels have printed to stdout. At synchronisation, as on a real machine.

@@ -133,11 +133,27 @@ int BlocksPerMultiprocessor(const DeviceShape& shape, const KernelInfo& info,
   return static_cast<int>(blocks);
 }
 
+namespace {
+
+void CountModelled(Driver& driver, const std::string& kernel) {
+  if (driver.modelled_launches.empty()) {
+    std::fprintf(stderr,
+                 "libcuda (simulated): ATP_SIM_MODEL=repeats: launches that repeat an earlier one "
+                 "are modelled: they take their time and touch their pages, and compute NOTHING. "
+                 "The program's results mean nothing from here on (first kernel: %s).\n",
+                 kernel.c_str());
+  }
+  ++driver.modelled_launches[kernel];
+}
+
+}  // namespace
+
 CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& task) {
   Context& context = *stream.context;
   const DeviceView view(driver.memory(), context);
   LaunchConfig config = task.config;
   config.clock_ns = static_cast<uint64_t>(driver.machine().Now(lane) / kNs);
+  config.model_repeats = driver.settings().model_repeats;
   Function& function = *task.function;
   ExecResult result = function.module->code->Execute(function.info->name, config, task.params, view,
                                                      &driver.device_output);
@@ -152,6 +168,8 @@ CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& 
     ++driver.execution_failures;
     context.sticky = FromExecution(result.status);
   }
+  if (result.modelled) CountModelled(driver, function.info->name);
+  if (result.recalled && !result.modelled) ++driver.recalled_launches;
   CollectHostTouches(driver, lane, result.waves);
   KernelWork work;
   work.name = function.info->name;

@@ -74,6 +74,13 @@ Settings Settings::FromEnvironment() {
   s.machine.overrides = Variable("ATP_SIM_SET");
   s.concurrent_managed = !IsOff(Variable("ATP_SIM_CMA"));
   s.managed = !IsOff(Variable("ATP_SIM_MANAGED"));
+  if (const std::string model = Variable("ATP_SIM_MODEL"); model == "repeats") {
+    s.model_repeats = true;
+  } else if (!model.empty() && !IsOff(model)) {
+    Complain(&s, "ATP_SIM_MODEL", model,
+             "only `repeats` is known: repeated launches take their "
+             "time and touch their pages, and compute nothing");
+  }
   s.stats_file = Variable("ATP_SIM_STATS");
   s.trace_file = Variable("ATP_SIM_TRACE");
   s.machine.timeline = Variable("ATP_SIM_TIMELINE");

@@ -19,6 +19,7 @@ struct Settings {
   unsigned threads = 0;            // ATP_SIM_THREADS: interpreter threads, 0 = all cores
   bool concurrent_managed = true;  // ATP_SIM_CMA=0: devices without page faults
   bool managed = true;             // ATP_SIM_MANAGED=0: devices without managed memory
+  bool model_repeats = false;      // ATP_SIM_MODEL=repeats: repeated launches are not executed
   std::string stats_file;          // ATP_SIM_STATS
   std::string trace_file;          // ATP_SIM_TRACE
   std::string faults;              // ATP_SIM_FAULT

@@ -46,7 +46,11 @@ std::string StatsText(Driver& driver) {
   }
   stats["calls"] = calls;
   stats["unsupported_calls"] = unsupported;
-  stats["modelled_launches"] = 0;  // no kernel runs without its arithmetic yet
+  uint64_t modelled = 0;
+  for (const auto& [kernel, count] : driver.modelled_launches) modelled += count;
+  stats["modelled_launches"] = modelled;
+  stats["modelled_kernels"] = driver.modelled_launches;
+  stats["recalled_launches"] = driver.recalled_launches;
   stats["driver_version"] = driver.settings().driver_version;
   stats["profile"] = driver.settings().machine.profile;
   stats["execution_failures"] = driver.execution_failures;

@@ -14,6 +14,7 @@
 
 #include "sim/exec/handlers/pick.h"
 #include "sim/exec/program.h"
+#include "sim/exec/touch_slice.h"
 #include "sim/ptx/parser.h"
 
 namespace atp::sim::exec {
@@ -30,6 +31,7 @@ class KernelBuilder {
   KernelBuilder(const ptx::ParsedModule& module, const Variant& variant, KernelCode* code)
       : module_(module), variant_(variant), code_(code) {}
   bool Build(uint32_t function, std::string* error);
+  const TouchSlice& touches() const { return touches_; }  // of the kernel that was built
 
   const ptx::ParsedModule& module() const { return module_; }
   const Variant& variant() const { return variant_; }
@@ -46,6 +48,7 @@ class KernelBuilder {
   const ptx::ParsedModule& module_;
   const Variant& variant_;
   KernelCode* code_;
+  TouchSlice touches_;
   std::unordered_map<const ptx::Variable*, uint32_t> shared_;
   std::vector<std::unique_ptr<ptx::Body>>
       bodies_;  // alive until all is decoded: variables are compared by address

@@ -70,6 +70,8 @@ struct ExecResult {
   uint64_t lane_instructions = 0;  // instructions executed, one an active lane
   uint64_t sector_bytes = 0;  // 32-byte sectors requested from global memory, times 32 (L2 traffic)
   std::vector<WaveTouches> waves;
+  bool recalled = false;  // touches and counts are those of an earlier, equal launch
+  bool modelled = false;  // and nothing was executed (LaunchConfig::model_repeats)
 };
 
 // One entry of a kernel's parameter list, as cuFuncGetParamInfo reports it (driver.md section 6).
@@ -99,6 +101,9 @@ struct LaunchConfig {
   uint32_t blocks_per_wave = 0;        // how many blocks the modelled device holds at once
   uint64_t clock_ns = 0;               // what %globaltimer starts from
   uint64_t max_warp_instructions = 0;  // 0 = no limit
+  // A launch that is bound to touch what an earlier one touched is not executed: its results are
+  // NOT computed.
+  bool model_repeats = false;
 };
 
 // A module-level variable (.global or .const) that has an address in device memory.

@@ -95,6 +95,7 @@ bool KernelBuilder::Build(uint32_t function, std::string* error) {
                     code_->by_function[reached[k]], error);
     if (!decoder.Run()) return false;
   }
+  touches_ = SliceTouches(module_, *module_.functions[function], *bodies_[0]);
   return true;
 }
 

@@ -43,6 +43,8 @@ struct ChunkResult {
   uint64_t warp_instructions = 0, lane_instructions = 0, sectors = 0;
 };
 
+using RegionMap = std::map<uint64_t, Region>;
+
 // Adds results up in block order; stops at the first failure.
 class Collector {
  public:
@@ -101,6 +103,8 @@ class ParallelRun {
     chunks_ = (waves - 1) * per_wave_ + (tail + chunk_ - 1) / chunk_;
   }
 
+  const RegionMap& regions() const { return regions_; }
+
   void Run() {
     unsigned helpers = static_cast<unsigned>(std::min<uint64_t>(ExecutionThreads(), chunks_)) - 1;
     if (launch_->blocks * launch_->threads < kSmallLaunch) helpers = 0;
@@ -115,12 +119,14 @@ class ParallelRun {
       worker.limit = launch_->config.max_warp_instructions;
     while (true) {
       uint64_t index = next_.fetch_add(1);
-      if (index >= chunks_ || index > stop_after_.load()) return;
+      if (index >= chunks_ || index > stop_after_.load()) break;
       ChunkResult chunk;
       chunk.touches = TakeTable();
       RunChunk(&worker, index, &chunk);
       Deliver(index, std::move(chunk));
     }
+    std::lock_guard lock(mutex_);
+    regions_.merge(worker.regions);
   }
 
   void RunChunk(Worker* worker, uint64_t index, ChunkResult* chunk) {
@@ -167,6 +173,7 @@ class ParallelRun {
   std::mutex mutex_;
   std::map<uint64_t, ChunkResult> waiting_;
   std::vector<std::unique_ptr<TouchTable>> tables_;
+  RegionMap regions_;
   uint64_t merged_ = 0;
   bool failed_ = false;
 };
@@ -187,6 +194,8 @@ class OrderedRun {
     if (launch->config.max_warp_instructions != 0)
       worker_.limit = launch->config.max_warp_instructions;
   }
+
+  const RegionMap& regions() const { return worker_.regions; }
 
   void Run() {
     DefaultFloatMode float_mode;
@@ -257,15 +266,22 @@ class OrderedRun {
   std::map<uint64_t, std::unique_ptr<TouchTable>> tables_;
 };
 
+template <class AnyRun>
+void RunAs(Launch* launch, Collector* collector, std::vector<Region>* regions) {
+  AnyRun run(launch, collector);
+  run.Run();
+  for (const auto& [begin, region] : run.regions()) regions->push_back(region);
+}
+
 }  // namespace
 
-ExecResult RunLaunch(Launch* launch, std::string* log) {
+ExecResult RunLaunch(Launch* launch, std::string* log, std::vector<Region>* regions) {
   ExecResult result;
   Collector collector(*launch, &result, log);
   if (launch->code->ordered || launch->config.cooperative) {
-    OrderedRun(launch, &collector).Run();
+    RunAs<OrderedRun>(launch, &collector, regions);
   } else {
-    ParallelRun(launch, &collector).Run();
+    RunAs<ParallelRun>(launch, &collector, regions);
   }
   return result;
 }

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/exec/worker.h"
 
 namespace atp::sim::exec {
 
-ExecResult RunLaunch(Launch* launch, std::string* log);
+// `regions` receives the pieces of memory that were accessed, each once.
+ExecResult RunLaunch(Launch* launch, std::string* log, std::vector<Region>* regions);
 
 }  // namespace atp::sim::exec

@@ -9,6 +9,7 @@
 #include "sim/exec/decoder.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/launch.h"
+#include "sim/exec/touch_memo.h"
 #include "sim/exec/variant.h"
 
 namespace atp::sim {
@@ -33,7 +34,12 @@ class PtxModule : public Module {
   bool CheckCallees(const ptx::Function& function, std::string* error) const;
   void Reach(const ptx::Function& function, std::vector<const ptx::Function*>* functions,
              std::unordered_set<const ptx::Variable*>* shared) const;
-  const KernelCode* Decode(std::string_view kernel, std::string* error);
+  struct Decoded {
+    KernelCode code;
+    TouchMemo memo;
+  };
+  Decoded* Decode(std::string_view kernel, std::string* error);
+  static ExecResult Run(Decoded* kernel, Launch* launch, std::string* log);
   bool CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch,
                    std::string* error) const;
   void ReadyFills(Launch* launch) const;
@@ -44,7 +50,7 @@ class PtxModule : public Module {
   std::vector<KernelInfo> kernels_;
   std::vector<GlobalInfo> globals_;
   std::vector<uint64_t> address_;  // of each parsed variable; 0 = not bound
-  std::unordered_map<std::string_view, std::unique_ptr<KernelCode>> code_;
+  std::unordered_map<std::string_view, std::unique_ptr<Decoded>> decoded_;
   InternalMemory internal_;
 };
 
@@ -196,17 +202,19 @@ std::vector<uint8_t> PtxModule::InitialImage(std::string_view name) const {
   return image;
 }
 
-const KernelCode* PtxModule::Decode(std::string_view kernel, std::string* error) {
-  if (auto found = code_.find(kernel); found != code_.end()) return found->second.get();
+PtxModule::Decoded* PtxModule::Decode(std::string_view kernel, std::string* error) {
+  if (auto found = decoded_.find(kernel); found != decoded_.end()) return found->second.get();
   auto index = parsed_.function_by_name.find(kernel);
   if (index == parsed_.function_by_name.end() || !parsed_.functions[index->second]->is_entry ||
       !parsed_.functions[index->second]->has_body) {
     *error = "no kernel " + std::string(kernel) + " in this module";
     return nullptr;
   }
-  auto code = std::make_unique<KernelCode>();
-  if (!KernelBuilder(parsed_, variant_, code.get()).Build(index->second, error)) return nullptr;
-  return code_.emplace(index->first, std::move(code)).first->second.get();
+  auto decoded = std::make_unique<Decoded>();
+  KernelBuilder builder(parsed_, variant_, &decoded->code);
+  if (!builder.Build(index->second, error)) return nullptr;
+  decoded->memo = TouchMemo(builder.touches());
+  return decoded_.emplace(index->first, std::move(decoded)).first->second.get();
 }
 
 bool PtxModule::CheckConfig(const LaunchConfig& config, const KernelCode& code, Launch* launch,
@@ -270,13 +278,41 @@ void PtxModule::ReadyFills(Launch* launch) const {
   }
 }
 
+// An equal launch before this one tells what it will touch. It is executed all the same, unless the
+// driver wants repeats modelled. The number of instructions is known beforehand only where no
+// branch depends on data: elsewhere touches of a launch that is executed are recorded, because
+// their order inside a wave could differ.
+ExecResult PtxModule::Run(Decoded* kernel, Launch* launch, std::string* log) {
+  TouchMemo& memo = kernel->memo;
+  const bool model = launch->config.model_repeats;
+  std::vector<Region> regions;
+  if (!memo.Applies() || (memo.slice().data_branches && !model))
+    return RunLaunch(launch, log, &regions);
+  const std::string key = memo.Key(launch->config, launch->params);
+  ExecResult known;
+  if (!memo.Recall(key, *launch->memory, &known)) {
+    ExecResult result = RunLaunch(launch, log, &regions);
+    if (result.status == ExecStatus::kOk) memo.Remember(key, std::move(regions), result);
+    return result;
+  }
+  known.recalled = true;
+  known.modelled = model;
+  if (model) return known;
+  launch->record_touches = false;
+  ExecResult result = RunLaunch(launch, log, &regions);
+  result.waves = std::move(known.waves);
+  result.recalled = true;
+  return result;
+}
+
 ExecResult PtxModule::Execute(std::string_view kernel, const LaunchConfig& config,
                               std::span<const uint8_t> params, const MemoryMap& memory,
                               std::string* log) {
   ExecResult result;
   Launch launch;
-  launch.code = Decode(kernel, &result.message);
-  if (launch.code == nullptr || !CheckConfig(config, *launch.code, &launch, &result.message)) {
+  Decoded* decoded = Decode(kernel, &result.message);
+  if (decoded != nullptr) launch.code = &decoded->code;
+  if (decoded == nullptr || !CheckConfig(config, *launch.code, &launch, &result.message)) {
     result.status = ExecStatus::kUnsupported;
     result.message = "kernel " + std::string(kernel) + ": " + result.message;
     return result;
@@ -288,7 +324,7 @@ ExecResult PtxModule::Execute(std::string_view kernel, const LaunchConfig& confi
   launch.internal = &internal_;
   if (config.cooperative) internal_.ResetGrid();
   ReadyFills(&launch);
-  return RunLaunch(&launch, log);
+  return Run(decoded, &launch, log);
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ bool ResolveRegion(Warp& warp, AccessCache* cache, uint64_t address, uint32_t by
   if (!warp.block->launch->memory->Find(address, &region)) return false;
   if (address < region.begin || address >= region.end || region.end - address < bytes) return false;
   if (write && !region.writable) return false;
+  warp.worker->NoteRegion(region);
   cache->begin = region.begin;
   cache->end = region.end;
   cache->delta = region.host_delta;
@@ -78,7 +79,7 @@ bool ResolveRegion(Warp& warp, AccessCache* cache, uint64_t address, uint32_t by
 }
 
 void TouchRead(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
-  if (begin >> kTagShift != kTagMemory) return;
+  if (begin >> kTagShift != kTagMemory || !warp.block->launch->record_touches) return;
   for (uint64_t page = begin >> kPageBits; page <= (end - 1) >> kPageBits; ++page) {
     PageEntry* entry = EntryOf(warp, cache, page);
     entry->flags |= PageTouch::kRead;
@@ -88,7 +89,7 @@ void TouchRead(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
 }
 
 void TouchWrite(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
-  if (begin >> kTagShift != kTagMemory) return;
+  if (begin >> kTagShift != kTagMemory || !warp.block->launch->record_touches) return;
   for (uint64_t page = begin >> kPageBits; page <= (end - 1) >> kPageBits; ++page) {
     PageEntry* entry = EntryOf(warp, cache, page);
     entry->flags |= PageTouch::kWrite;

@@ -2,6 +2,7 @@
 // What one launch is, and what one thread needs to run blocks of it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct Launch {
   uint64_t blocks = 0, blocks_per_wave = 0;
   uint32_t threads = 0, warps = 0, shared_bytes = 0;
   std::vector<std::vector<ReadyFill>> ready;  // by program
+  bool record_touches = true;                 // false when they are known already
 };
 
 struct Failure {
@@ -86,9 +88,11 @@ class Worker {
   void FreeFrame(Warp& warp, Frame* frame);
   bool GrowLocal(Warp& warp, uint32_t bytes);
   void ForgetPages();  // the touch table changes
+  void NoteRegion(const Region& region) { regions.insert_or_assign(region.begin, region); }
 
   Failure failure;
   std::string log;
+  std::map<uint64_t, Region> regions;  // whatever has been accessed, by first address
   uint64_t warp_instructions = 0, lane_instructions = 0, sectors = 0;
   uint64_t limit = UINT64_MAX;  // of warp_instructions
 

@@ -42,6 +42,10 @@ TEST(Settings, AMalformedFaultIsRefused) {
   ExpectRefusal({{"ATP_SIM_FAULT", "cuMemAlloc_v2"}}, "a fault is written function:nth=error");
 }
 
+TEST(Settings, AnUnknownModelIsRefused) {
+  ExpectRefusal({{"ATP_SIM_MODEL", "all"}}, "ATP_SIM_MODEL=all: only `repeats` is known");
+}
+
 TEST(Settings, SizesHaveBinaryUnits) {
   for (const char* size : {"64MiB", "64M", "64MB", "67108864", "0.0625GiB"}) {
     RunWith({{"ATP_SIM_MEMORY", size}}, [] {

@@ -68,6 +68,11 @@ extern "C" __global__ void Softmax(const float* x, float* out, int columns) {
     out[blockIdx.x * columns + i] = expf(row[i] - largest) / sum;
 }
 
+extern "C" __global__ void Scatter(const unsigned* data, unsigned* bins, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) atomicAdd(&bins[data[i]], 1u);
+}
+
 extern "C" __global__ void Histogram(const uint8_t* data, unsigned* bins, int n) {
   __shared__ unsigned local[256];
   for (int i = threadIdx.x; i < 256; i += blockDim.x) local[i] = 0;

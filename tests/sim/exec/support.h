@@ -46,6 +46,8 @@ class TestMemory : public MemoryMap {
     return address;
   }
 
+  void Free(uint64_t address) { regions_.erase(address); }
+
   void* Host(uint64_t address) const {
     Region region;
     EXPECT_TRUE(Find(address, &region));
