@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbols that the simulated driver exports and a real driver does not. A caller finds them by
-// dlsym on libcuda.so.1 and copies these prototypes; their absence means a real driver. They let
-// one host thread play several host threads in virtual time, so that a program together with helper
-// threads of a preload library is deterministic.
+// dlsym on libcuda.so.1 and copies these prototypes; their absence means a real driver. The first
+// three let one host thread play several host threads in virtual time, so that a program together
+// with helper threads of a preload library is deterministic.
 #pragma once
 
 #include <cuda.h>
@@ -21,4 +21,13 @@ uint64_t atpSimNow(void);
 // earlier (UINT64_MAX = none). Returns the index of the event that completed, -1 for the deadline.
 // Never-recorded events count as complete. Nothing later has been simulated on return.
 int atpSimWaitAny(const CUevent* events, uint32_t count, uint64_t deadline_ns);
+
+// What the management library asks about card `index` of the machine: bytes that nobody has
+// claimed, contexts, virtual now, and how long kernels have run on it. Answers 0 before cuInit and
+// for a card that is not there.
+typedef struct {
+  uint64_t free_bytes, now_ns, busy_ns;
+  uint32_t contexts;
+} atpSimCardUse;
+int atpSimCard(uint32_t index, atpSimCardUse* use);
 }

@@ -5,21 +5,11 @@
 
 #include "sim/driver/driver.h"
 #include "sim/driver/error_names.h"
+#include "sim/driver/identity.h"
 #include "sim/driver/pool.h"
 
-namespace atp::sim {
-namespace {
-
-constexpr int kFirstBus = 0x17;  // PCI bus of device 0; the others follow
-
-std::string PciText(int index) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0000:%02X:00.0", static_cast<unsigned>(kFirstBus + index));
-  return text;
-}
-
-}  // namespace
-}  // namespace atp::sim
+using atp::sim::kFirstBus;
+using atp::sim::PciText;
 
 ATP_API cuInit(unsigned flags) {
   ATP_CALL(kNeedsNothing, cost::kNone);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sim/driver/host_functions.h"
+#include "sim/driver/identity.h"
 #include "sim/driver/module.h"
 #include "sim/driver/pool.h"
 #include "sim/driver/stats.h"
@@ -21,25 +22,6 @@ constexpr uint64_t kArenaShare = 16, kLeastArena = uint64_t{64} << 30;
 
 thread_local ThreadState* thread_state = nullptr;
 bool in_forked_child = false;
-
-// A UUID that says what it is: the model's ordinal after a fixed text.
-CUuuid MakeUuid(int index) {
-  CUuuid uuid{};
-  std::memcpy(uuid.bytes, "ATP simulated", 13);
-  uuid.bytes[15] = static_cast<char>(index);
-  return uuid;
-}
-
-std::string UuidText(const CUuuid& uuid) {
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -98,13 +80,13 @@ CUresult Driver::Build(std::string* error) {
 
 void Driver::AddDevices() {
   std::vector<std::string> uuids;
-  for (int i = 0; i < settings_.machine.devices; ++i) uuids.push_back(UuidText(MakeUuid(i)));
+  for (int i = 0; i < settings_.machine.devices; ++i) uuids.push_back(UuidText(CardUuid(i)));
   for (int index : VisibleDevices(settings_, uuids)) {
     auto* device = new Device;
     device->ordinal = static_cast<int>(devices_.size());
     device->index = index;
     device->shape = &machine_->Shape(index);
-    device->uuid = MakeUuid(index);
+    device->uuid = CardUuid(index);
     device->uuid_text = uuids[index];
     device->default_pool = device->pool = NewDefaultPool(*this, *device);
     devices_.push_back(device);

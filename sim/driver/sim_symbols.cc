@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three symbols that only the simulated driver has (sim/host_symbols.h): they let one host
-// thread play several in virtual time.
+// The symbols that only the simulated driver has (sim/host_symbols.h).
 #include "sim/driver/driver.h"
+#include "sim/host_symbols.h"
 
 #define ATP_SIM_API extern "C" __attribute__((visibility("default")))
 
@@ -52,4 +52,21 @@ ATP_SIM_API int atpSimWaitAny(const CUevent* events, uint32_t count, uint64_t de
                                       : static_cast<atp::sim::Time>(deadline_ns) * atp::sim::kNs;
   const int found = driver.machine().WaitAny(thread.lane, ids, deadline);
   return found < 0 ? -1 : index_of[static_cast<size_t>(found)];
+}
+
+ATP_SIM_API int atpSimCard(uint32_t index, atpSimCardUse* use) {
+  Driver& driver = Driver::Get();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  if (!use || driver.forked() || !driver.initialised()) return 0;
+  if (index >= static_cast<uint32_t>(driver.settings().machine.devices)) return 0;
+  const int device = static_cast<int>(index);
+  atp::sim::Lane lane = 0;
+  *use = {};
+  use->free_bytes = driver.machine().Info(device).free_bytes;
+  use->busy_ns = static_cast<uint64_t>(driver.machine().KernelBusy(device) / atp::sim::kNs);
+  if (driver.LastLane(&lane))
+    use->now_ns = static_cast<uint64_t>(driver.machine().Now(lane) / atp::sim::kNs);
+  for (const atp::sim::Context* context : driver.contexts.all())
+    use->contexts += context->device->index == device;
+  return 1;
 }

@@ -42,6 +42,7 @@ Time KernelRun::Finish(Time now) {
   stats.time += now - started_;
   stats.fault_time += fault_time_;
   world_.timeline.Kernel(device_, work_.name, started_, now, fault_time_);
+  world_.stats.busy[device_] += now - started_;
   return kDone;
 }
 

@@ -174,6 +174,8 @@ class Machine {
 
   // A sticky failure of the device (host memory exhausted), kOk otherwise.
   virtual MachineStatus Health(int device) const = 0;
+  // How long kernels that have ended ran on the device, faults included.
+  virtual Time KernelBusy(int device) const = 0;
   // Everything counted so far, as JSON text (ATP_SIM_STATS). Finishes outstanding work first.
   virtual std::string StatsJson() = 0;
   // Everything that has happened so far is in the timeline's file.

@@ -43,6 +43,7 @@ struct Stats {
   uint64_t host_bytes = 0;  // host memory behind managed memory; only grows until ranges are freed
   std::map<std::string, KernelStats> kernels;
   std::map<uint32_t, Time> streams;
+  std::map<int, Time> busy;  // of kernels, by device
 };
 
 struct StatsFrame {  // what the counters do not know themselves

@@ -70,6 +70,10 @@ class TimingMachine : public Machine {
   std::string StatsJson() override;
   void FlushTimeline() override;
   void SetPeerAccess(int device, int peer, bool enabled) override;
+  Time KernelBusy(int device) const override {
+    const auto found = world_.stats.busy.find(device);
+    return found == world_.stats.busy.end() ? 0 : found->second;
+  }
   uint64_t DiscardViolations() const override { return world_.stats.discard_violations; }
 
   // For tests: the model inside.

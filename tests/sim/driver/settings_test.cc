@@ -95,7 +95,7 @@ TEST(Settings, VisibleDevicesAreChosenByNumberInTheirOrder) {
 }
 
 TEST(Settings, VisibleDevicesAreChosenByUuid) {
-  // UUIDs are fixed: see MakeUuid in driver.cc.
+  // UUIDs are fixed: see CardUuid in identity.h.
   RunWith({{"ATP_SIM_DEVICES", "2"},
            {"CUDA_VISIBLE_DEVICES", "GPU-41545020-7369-6d75-6c61-746564000001"}},
           [] {
