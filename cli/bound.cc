@@ -10,7 +10,9 @@
 #include "cli/trace_input.h"
 #include "cli/trace_options.h"
 #include "policy/bounds.h"
+#ifdef ATP_HAS_LP
 #include "policy/lp/lp_bound.h"
+#endif
 #include "policy/replay/uses.h"
 
 namespace atp::cli {
@@ -55,9 +57,13 @@ Bounds FindBounds(const policy::Trace& trace, policy::Bytes memory, bool lp) {
   bounds.closed_s = policy::BoundClosed(trace, memory);
   bounds.safe_s = policy::BoundSafe(trace, memory);
   if (lp) {
+#ifdef ATP_HAS_LP
     const policy::LpBound result = policy::BoundSafeLp(trace, memory);
     if (!result.error.empty()) throw CommandError(1, trace.name + ": --lp: " + result.error);
     bounds.lp_s = result.seconds;
+#else
+    throw CommandError(1, "--lp: this build of atp has no linear programs (CLP)");
+#endif
   }
   return bounds;
 }

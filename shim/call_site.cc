@@ -15,6 +15,9 @@
 #include "shim/settings.h"
 
 namespace atp::shim {
+
+std::atomic<uint64_t> g_dlopens{0};
+
 namespace {
 
 // Beginnings of file names.
@@ -47,6 +50,7 @@ struct Objects {
 std::mutex mutex;
 Objects objects;
 std::atomic<unsigned long long> seen{~0ull};  // adds + subs for which there is no exporter
+std::atomic<uint64_t> seen_dlopens{~0ull};    // and the count of dlopen calls at that time
 
 Span SpanOf(const dl_phdr_info& info) {
   Span span{UINTPTR_MAX, 0};
@@ -117,6 +121,27 @@ uintptr_t Caller(const Objects& among) {
   return walk.caller;
 }
 
+bool AskLoader(uint64_t dlopens) {
+  unsigned long long now = 0;
+  dl_iterate_phdr(ReadCounts, &now);
+  if (seen.load(std::memory_order_acquire) == now) {
+    seen_dlopens.store(dlopens, std::memory_order_release);
+    return false;
+  }
+  std::lock_guard lock(mutex);
+  if (objects.adds + objects.subs != now) {
+    objects = Objects{};
+    dl_iterate_phdr(Collect, &objects);
+    if (objects.exporter_count == 0) {
+      seen.store(objects.adds + objects.subs, std::memory_order_release);
+      seen_dlopens.store(dlopens, std::memory_order_release);
+    }
+  }
+  if (objects.exporter_count == 0) return false;
+  seen_dlopens.store(~0ull, std::memory_order_release);  // from now on every caller is looked at
+  return In(objects.exporters, objects.exporter_count, Caller(objects));
+}
+
 }  // namespace
 
 bool ExportsMemory(const char* path, const char* extra) {
@@ -133,20 +158,16 @@ bool ExportsMemory(const char* path, const char* extra) {
   return false;
 }
 
+// The loader is asked when the program has opened something, and now and then: it may still have
+// been loading when it was asked.
 bool CalledByExporter() {
-  unsigned long long now = 0;
-  dl_iterate_phdr(ReadCounts, &now);
-  if (seen.load(std::memory_order_acquire) == now) return false;
-  std::lock_guard lock(mutex);
-  if (objects.adds + objects.subs != now) {
-    objects = Objects{};
-    dl_iterate_phdr(Collect, &objects);
-    if (objects.exporter_count == 0) {
-      seen.store(objects.adds + objects.subs, std::memory_order_release);
-    }
+  constexpr unsigned kNowAndThen = 64;
+  static thread_local unsigned calls __attribute__((tls_model("initial-exec"))) = 0;
+  const uint64_t dlopens = g_dlopens.load(std::memory_order_acquire);
+  if (seen_dlopens.load(std::memory_order_acquire) == dlopens && ++calls % kNowAndThen != 0) {
+    return false;
   }
-  if (objects.exporter_count == 0) return false;
-  return In(objects.exporters, objects.exporter_count, Caller(objects));
+  return AskLoader(dlopens);
 }
 
 void DescribeCaller(char* text, size_t size) {

@@ -3,14 +3,19 @@
 // a network card, which managed memory does not allow: what they allocate stays plain. They are
 // known by the names of their files (NCCL, NVSHMEM, UCX, MPI), and by ATP_NATIVE.
 //
-// Costs a look at the loader's count of objects while no such library is loaded; with one, the
-// stack is walked when the caller is the CUDA runtime, because then the question is who called that
-// one. Any thread. No heap.
+// Costs a few loads while no such library is loaded; with one, the stack is walked, because the
+// caller may be the CUDA runtime, and then the question is who called that one. Any thread. No
+// heap.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace atp::shim {
+
+// Counts up when the program opens a library, before it is loaded.
+extern std::atomic<uint64_t> g_dlopens;
 
 // True when the code that called the hook (through the CUDA runtime or not) is such a library's.
 bool CalledByExporter();

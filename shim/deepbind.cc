@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shim/call_site.h"
 #include "shim/lookup.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
@@ -147,6 +148,7 @@ AtpDlAnswer AtpRouteDlopen(const char* path, int flags) {
   if (atp_real_dlopen == nullptr) {
     atp_real_dlopen = reinterpret_cast<DlopenFunction>(NextFunction("dlopen"));
   }
+  g_dlopens.fetch_add(1, std::memory_order_release);
   if ((flags & RTLD_DEEPBIND) == 0 || path == nullptr || atp_real_dlopen == nullptr) return kPass;
   ReadSettings();
   if (Settings().policy == Policy::kOff || Settings().Disabled(kDisableDeepbind)) return kPass;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/populate.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "shim/capture.h"
@@ -13,28 +14,43 @@ namespace atp::shim {
 namespace {
 
 // One stream a context, never destroyed: the context takes it along. A prefetch on a stream of our
-// own keeps the program's streams as they are.
+// own keeps the program's streams as they are. Written under the lock, read without: an entry is
+// complete before its context is published.
 struct PopulateStream {
-  CUcontext context;
-  CUstream stream;
+  std::atomic<CUcontext> context{nullptr};
+  CUstream stream = nullptr;
 };
 constexpr int kMaxStreams = 64;
+const CUcontext kGone = reinterpret_cast<CUcontext>(1);  // an entry that may be used again
 PopulateStream streams[kMaxStreams];
-int stream_count = 0;
 std::mutex mutex;
 
+CUstream Known(CUcontext context) {
+  for (const PopulateStream& entry : streams) {
+    const CUcontext known = entry.context.load(std::memory_order_acquire);
+    if (known == context) return entry.stream;
+    if (known == nullptr) break;
+  }
+  return nullptr;
+}
+
 CUstream StreamOf(CUcontext context) {
+  if (const CUstream known = Known(context)) return known;
   std::lock_guard lock(mutex);
-  for (int i = 0; i < stream_count; ++i) {
-    if (streams[i].context == context) return streams[i].stream;
+  if (const CUstream known = Known(context)) return known;
+  for (PopulateStream& entry : streams) {
+    const CUcontext other = entry.context.load(std::memory_order_relaxed);
+    if (other != nullptr && other != kGone) continue;
+    CUstream stream = nullptr;
+    if (real().cuStreamCreate == nullptr ||
+        real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
+      return nullptr;
+    }
+    entry.stream = stream;
+    entry.context.store(context, std::memory_order_release);
+    return stream;
   }
-  CUstream stream = nullptr;
-  if (stream_count == kMaxStreams || real().cuStreamCreate == nullptr ||
-      real().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
-    return nullptr;
-  }
-  streams[stream_count++] = {context, stream};
-  return stream;
+  return nullptr;
 }
 
 CUresult Prefetch(uint64_t address, uint64_t bytes, int device, CUstream stream) {
@@ -73,8 +89,10 @@ void Discard(uint64_t address, uint64_t bytes, CUcontext context) {
 
 void ForgetPopulateStream(CUcontext context) {
   std::lock_guard lock(mutex);
-  for (int i = 0; i < stream_count; ++i) {
-    if (streams[i].context == context) streams[i--] = streams[--stream_count];
+  for (PopulateStream& entry : streams) {
+    if (entry.context.load(std::memory_order_relaxed) == context) {
+      entry.context.store(kGone, std::memory_order_release);
+    }
   }
 }
 

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes a Debian package and a Python wheel of one file each: the shim, the command atp and the simulated machine. What is packed needs nothing
+# but glibc, of the version of the system on which this runs (for old ones: scripts/package_in_debian_11.sh).
+# Usage: scripts/package.sh [--output FOLDER] [--build FOLDER]
+#   --output  where the packages go (build/packages)
+#   --build   pack this finished build as it is, instead of making one of our own in build/package
+# Exit: 0 done, 1 trouble, 2 usage, 3 something must be installed and --no-install was given.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT"
+
+output=$ROOT/build/packages build=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --output) output=${2:?--output needs a folder} && shift 2 ;;
+    --build) build=${2:?--build needs a folder} && shift 2 ;;
+    --no-install) NO_INSTALL=1 && shift ;;
+    -h | --help) sed -n '3,8s/^# //p' "$0" && exit 0 ;;
+    *) say "unknown option $1 (see --help)" && exit "$EXIT_USAGE" ;;
+  esac
+done
+
+# Everything that is linked in is linked statically, but for glibc; --lp needs libraries that cannot be.
+make_build() {
+  build=$ROOT/build/package
+  local static='-static-libstdc++ -static-libgcc'
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DATP_LP=OFF -DCMAKE_INSTALL_LIBDIR=lib \
+    '-DATP_PARTS=protocol;policy;sim;shim;cli' "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" >&2
+  cmake --build "$build" -j "$(nproc)" >&2
+}
+
+# The newest glibc version that any of the files asks for.
+newest_glibc() { objdump -T "$@" 2>/dev/null | sed -n 's/.*(\?GLIBC_\([0-9.]*\))\?.*/\1/p' | sort -Vu | tail -1; }
+
+make_deb() {  # make_deb STAGE FILE
+  local root=$work/deb installed
+  mkdir -p "$root/DEBIAN"
+  cp -a "$1" "$root/usr"
+  installed=$(du -sk "$root/usr" | cut -f1)
+  cat >"$root/DEBIAN/control" <<CONTROL
+Package: atpshim
+Version: $version
+Architecture: amd64
+Maintainer: ATP Shim developers <atpshim@localhost>
+Installed-Size: $installed
+Depends: libc6 (>= $glibc)
+Section: science
+Priority: optional
+Description: runs CUDA programs that need more GPU memory than the card has
+ A preloaded library turns a program's device allocations into managed memory
+ and moves it before it is needed. Contains the library, the command atp and a
+ simulated GPU for trying and testing.
+CONTROL
+  dpkg-deb -Zxz -z3 --root-owner-group --build "$root" "$2" >&2
+}
+
+[ -n "$build" ] || make_build
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+[ -n "$version" ] || die "$build is not a configured build folder"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/stage" >"$work/log" || { cat "$work/log" >&2; die "cmake --install"; }
+rm -f "$build/install_manifest.txt"  # this was not the user's installation
+mapfile -t files < <(find "$work/stage/bin" "$work/stage/lib" -type f)
+strip --strip-unneeded "${files[@]}"
+glibc=$(newest_glibc "${files[@]}")
+mkdir -p "$output"
+make_deb "$work/stage" "$output/atpshim_${version}_amd64.deb"
+python3 scripts/make_wheel.py --stage "$work/stage" --version "$version" --glibc "$glibc" --output "$output" >&2
+say "packages for glibc $glibc and newer:"
+ls "$output"/atpshim_"$version"_amd64.deb "$output"/atpshim-"$version"-*.whl

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs a Debian package and a wheel, each into a place of its own, and has each serve a program that needs more memory than a simulated card has.
+# Usage: package_test.sh FOLDER_WITH_PACKAGES
+set -euo pipefail
+packages=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  echo "failed: $*"
+  exit 1
+}
+
+${CC:-gcc} -o "$work/program" "$here/package_program.c" -ldl || fail "the program does not compile"
+
+serves() {  # serves PREFIX
+  local prefix=$1
+  [ -x "$prefix/bin/atp" ] || fail "no bin/atp in $prefix"
+  if LD_LIBRARY_PATH=$prefix/lib/atp/sim ATP_SIM_GPU=tiny ATP_SIM_MEMORY=32MiB "$work/program" >"$work/native"; then
+    fail "the program fits the card, so this test shows nothing"
+  fi
+  grep -q 'out of memory' "$work/native" || { cat "$work/native"; fail "the program did not run out of memory"; }
+  "$prefix/bin/atp" run --sim tiny --sim-memory 32MiB --require -- "$work/program" >"$work/served" || {
+    cat "$work/served"
+    fail "the program was not served by $prefix"
+  }
+  grep -q '^right$' "$work/served" || fail "wrong result under $prefix"
+  "$prefix/bin/atp" doctor --sim tiny -- "$work/program" >"$work/doctor" 2>&1 || { cat "$work/doctor"; fail "atp doctor"; }
+}
+
+deb=("$packages"/atpshim_*_amd64.deb)
+[ -f "${deb[0]}" ] || fail "no Debian package in $packages"
+dpkg-deb --info "${deb[0]}" | grep -q 'Depends: libc6' || fail "the package does not say which glibc it needs"
+dpkg-deb -x "${deb[0]}" "$work/deb"
+serves "$work/deb/usr"
+
+wheel=("$packages"/atpshim-*.whl)
+[ -f "${wheel[0]}" ] || fail "no wheel in $packages"
+python3 -m venv "$work/venv" || fail "no virtual environment"
+"$work/venv/bin/python" -m pip install -q --no-index --disable-pip-version-check "${wheel[0]}" || fail "pip does not install the wheel"
+serves "$work/venv"
+[ "$("$work/venv/bin/python" -m atpshim)" = "$(readlink -f "$work/venv")/lib/libatpshim.so" ] || fail "python -m atpshim names another file"
+"$work/venv/bin/python" -m pip uninstall -q -y --disable-pip-version-check atpshim
+[ ! -e "$work/venv/lib/libatpshim.so" ] && [ ! -e "$work/venv/bin/atp" ] || fail "pip uninstall left something"
+echo "both packages serve a program"
