@@ -110,11 +110,12 @@ void DeviceLoop::OnFree(Allocation* allocation) {
       (best_ != nullptr && std::any_of(best_->tensors.begin(), best_->tensors.end(), is))) {
     Break();
   }
-  residency_.Remove(allocation);
   // A mover may be inside the driver with this very range.
   if (executor_ != nullptr && !traffic_.Quiet()) {
     executor_->Await(lock, [&] { return traffic_.Quiet(); });
   }
+  if (allocation->read_mostly) EndReadMostly(allocation, lock);  // the addresses may be used again
+  residency_.Remove(allocation);
 }
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
@@ -132,6 +133,12 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (schedule_ == nullptr) ClockPlain(launch);
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   recorder_.Record(launch);
+  for (size_t i = 0; i < launch.touch_count; ++i) {
+    Allocation* a = launch.touches[i].allocation;
+    if (!launch.touches[i].writes || !a->read_mostly) continue;
+    if (a->read_mostly_broken < UINT8_MAX) ++a->read_mostly_broken;
+    EndReadMostly(a, lock);
+  }
   if (schedule_ == nullptr || !traffic_.active()) return;
 
   launched_.generation = generation_;
@@ -222,6 +229,7 @@ void DeviceLoop::RequestPlan(uint32_t length) {
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
+  input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.period.trace.link = Link();
   uint64_t footprint = 0;
   for (const Placed& placed : input.period.placed) footprint += placed.bytes;
@@ -264,6 +272,10 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   ++statistics_.plans;
   period_ = 0;
 
+  // What this period writes and an earlier one only read.
+  for (const Placed& t : schedule_->tensors) {
+    if (t.written && t.allocation->read_mostly) EndReadMostly(t.allocation, lock);
+  }
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
   MarkStreams(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
@@ -272,14 +284,33 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   slower_ = 0;
   executor_->Changed();
   ATP_LOG_INFO(
-      "device %d: plan %llu: period of %u launches, %.1f MiB each way a period, promise %.3f ms",
-      device_, static_cast<unsigned long long>(statistics_.plans), schedule_->length,
-      static_cast<double>(schedule_->moved_bytes) / (1 << 20), schedule_->promise_seconds * 1e3);
+      "device %d: plan %llu: period of %u launches, %.1f MiB in and %.1f MiB out a period, promise "
+      "%.3f ms",
+      device_, Count(statistics_.plans), schedule_->length,
+      static_cast<double>(schedule_->moved_in_bytes) / (1 << 20),
+      static_cast<double>(schedule_->moved_out_bytes) / (1 << 20),
+      schedule_->promise_seconds * 1e3);
 }
 
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {
-  residency_.Set(action.allocation, action.offset, action.bytes,
-                 to_device ? Where::kDevice : Where::kHost);
+  if (to_device) {
+    residency_.MovedToDevice(action.allocation, action.offset, action.bytes);
+  } else {
+    residency_.MovedToHost(action.allocation, action.offset, action.bytes, action.clean);
+  }
+}
+
+bool DeviceLoop::IsDuplicated(const Action& action) {
+  return residency_.IsDuplicated(action.allocation, action.offset, action.bytes);
+}
+
+// A write to advised memory costs a fault for each page: the advice goes first.
+void DeviceLoop::EndReadMostly(Allocation* allocation, Lock& lock) {
+  // A mover that is inside the driver may be about to advise it again.
+  if (!traffic_.Quiet()) executor_->Await(lock, [&] { return traffic_.Quiet(); });
+  allocation->read_mostly = false;
+  hints_.EndReadMostly(allocation->address, allocation->mapped_bytes);
+  residency_.Collapse(allocation);
 }
 
 void DeviceLoop::Break() {

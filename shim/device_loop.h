@@ -50,6 +50,8 @@ class DeviceLoop : private Traffic::Observer {
   };
 
   void OnMoved(const Action& action, bool to_device) override;
+  bool IsDuplicated(const Action& action) override;
+  void EndReadMostly(Allocation* allocation, Lock& lock);
   bool StartWatching();
   void StartExecutor();
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);

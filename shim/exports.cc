@@ -10,6 +10,7 @@
 #include "shim/on_graph.h"
 #include "shim/on_launch.h"
 #include "shim/on_lookup.h"
+#include "shim/on_module.h"
 #include "shim/on_query.h"
 #include "shim/on_set.h"
 #include "shim/on_vmm.h"

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "shim/kernel_images.h"
 #include "shim/resolve.h"
 #include "shim/shimlog.h"
 
@@ -107,6 +108,7 @@ const FunctionInfo* Ask(const void* handle) {
   info->known = result == CUDA_ERROR_INVALID_VALUE;
   info->name = AskName(handle, kernel);
   if (info->known) info->parameters = {parameters, count};
+  info->access = AccessOf(info->name);
   if (!info->known) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true)) {

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "shim/cuda_abi.h"
+#include "shim/ptx_access.h"
 
 namespace atp::shim {
 
@@ -23,7 +24,13 @@ struct FunctionInfo {
   bool known = false;          // false: the driver cannot say (before 12.4), or refused
   const char* name = nullptr;  // may be null; lives as long as the process
   std::span<const Parameter> parameters;
+  std::span<const WordAccess> access;  // by word of the parameter buffer; empty = not known
 };
+
+inline WordAccess AccessAt(const FunctionInfo& info, size_t offset) {
+  constexpr WordAccess kAnything{true, true};
+  return offset / 8 < info.access.size() ? info.access[offset / 8] : kAnything;
+}
 
 // Never null. The first call for a handle asks the driver; later ones take a few nanoseconds.
 const FunctionInfo& FunctionOf(CUfunction function);
@@ -33,8 +40,8 @@ void RememberKernel(CUkernel kernel);  // this handle is a CUkernel
 // them is asked again.
 void ForgetFunctions();
 
-// Calls visit(word) for each 8-byte aligned word of the parameters that kernelParams points to:
-// where pointers can be.
+// Calls visit(word, access) for each 8-byte aligned word of the parameters that kernelParams points
+// to: where pointers can be.
 template <typename Visit>
 void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, Visit visit) {
   for (size_t i = 0; i < info.parameters.size(); ++i) {
@@ -45,18 +52,18 @@ void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, V
     for (; at + 8 <= parameter.bytes; at += 8) {
       uint64_t word;
       __builtin_memcpy(&word, static_cast<const char*>(kernel_params[i]) + at, sizeof word);
-      visit(word);
+      visit(word, AccessAt(info, parameter.offset + at));
     }
   }
 }
 
 // The same for a packed buffer (the `extra` form).
 template <typename Visit>
-void VisitPackedWords(const void* buffer, size_t bytes, Visit visit) {
+void VisitPackedWords(const FunctionInfo& info, const void* buffer, size_t bytes, Visit visit) {
   for (size_t at = 0; at + 8 <= bytes; at += 8) {
     uint64_t word;
     __builtin_memcpy(&word, static_cast<const char*>(buffer) + at, sizeof word);
-    visit(word);
+    visit(word, AccessAt(info, at));
   }
 }
 

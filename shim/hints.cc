@@ -38,6 +38,48 @@ CUresult DriverHints::Evict(unsigned mover, uint64_t address, uint64_t bytes) {
   return idle != CUDA_SUCCESS ? idle : Prefetch(address, bytes, false, evict_streams_[mover]);
 }
 
+CUresult DriverHints::Advise(uint64_t address, uint64_t bytes, bool read_mostly) {
+  const CUmem_advise advice =
+      read_mostly ? CU_MEM_ADVISE_SET_READ_MOSTLY : CU_MEM_ADVISE_UNSET_READ_MOSTLY;
+  if (real().cuMemAdvise_v2 != nullptr) {
+    CUmemLocation location{};  // ignored by this advice, but must be one that exists
+    location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    location.id = device_;
+    return real().cuMemAdvise_v2(address, bytes, advice, location);
+  }
+  if (real().cuMemAdvise == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return real().cuMemAdvise(address, bytes, advice, device_);
+}
+
+// Taking ReadMostly back makes the driver keep one copy: the first processor's that has one, and
+// the host is the first (uvm_policy.c in NVIDIA/open-gpu-kernel-modules, unset_read_duplication).
+// So the device's copy goes without a transfer. The advice is given again at once, so that the next
+// prefetch duplicates. It is no part of any stream's order: nobody may be writing the range.
+CUresult DriverHints::Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) {
+  CUresult result = CUDA_SUCCESS;
+  {
+    WithContext current(context_);
+    Relaxed relaxed;
+    if (!duplicated) {
+      result = Advise(address, bytes, true);
+      if (result == CUDA_SUCCESS) result = real().cuStreamSynchronize(evict_streams_[mover]);
+      if (result == CUDA_SUCCESS) result = Prefetch(address, bytes, false, evict_streams_[mover]);
+    }
+    if (result == CUDA_SUCCESS) result = Advise(address, bytes, false);
+    if (result == CUDA_SUCCESS) result = Advise(address, bytes, true);
+  }
+  if (result == CUDA_SUCCESS) return result;
+  read_mostly_works_.store(false, std::memory_order_relaxed);
+  EndReadMostly(address, bytes);
+  return Evict(mover, address, bytes);
+}
+
+CUresult DriverHints::EndReadMostly(uint64_t address, uint64_t bytes) {
+  WithContext current(context_);
+  Relaxed relaxed;
+  return Advise(address, bytes, false);
+}
+
 CUresult DriverHints::Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) {
   WithContext current(context_);
   Relaxed relaxed;

@@ -7,6 +7,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 
 #include "shim/executor.h"
 #include "shim/mover.h"
@@ -19,6 +20,10 @@ class DriverHints : public HintPort {
   bool Open();  // creates the streams; false when the driver refuses
 
   CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) override;
+  CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) override;
+  // Ends ReadMostly on an allocation that is about to be written; copies collapse onto the host.
+  CUresult EndReadMostly(uint64_t address, uint64_t bytes);
+  bool ReadMostlyWorks() const { return read_mostly_works_.load(std::memory_order_relaxed); }
   CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) override;
   CUevent NewEvent() override { return NewEvent(CU_EVENT_DEFAULT); }
   CUevent NewEvent(unsigned flags);
@@ -34,12 +39,14 @@ class DriverHints : public HintPort {
 
  private:
   void SetClock();
+  CUresult Advise(uint64_t address, uint64_t bytes, bool read_mostly);
   CUresult Prefetch(uint64_t address, uint64_t bytes, bool to_device, CUstream stream);
 
   CUcontext context_;
   int device_;
   std::array<CUstream, kEvictMovers> evict_streams_{};
   std::array<CUstream, kFetchStreams> fetch_streams_{};
+  std::atomic<bool> read_mostly_works_{true};
   // Ties events to NowNs: an event on a stream that is always idle, and when it was recorded.
   CUstream clock_stream_ = nullptr;
   CUevent clock_ = nullptr;

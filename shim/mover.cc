@@ -35,11 +35,17 @@ class EvictMover : public Mover {
     uint64_t flag = 0;
     action_ = t_->EvictAt(sequence_, &flag);
     calling_ = true;
+    const uint64_t address = action_.allocation->address + action_.offset;
+    const bool duplicated =
+        action_.clean && t_->observer_ != nullptr && t_->observer_->IsDuplicated(action_);
+    action_.allocation->read_mostly |= action_.clean;
     lock.unlock();
     begin_ns_ = t_->port().NowNs();
-    result_ = t_->port().Evict(index_, action_.allocation->address + action_.offset, action_.bytes);
+    result_ = action_.clean ? t_->port().Drop(index_, address, action_.bytes, duplicated)
+                            : t_->port().Evict(index_, address, action_.bytes);
     end_ns_ = t_->port().NowNs();
     lock.lock();
+    copied_ = !duplicated;
   }
 
   void Finish() override {
@@ -55,7 +61,8 @@ class EvictMover : public Mover {
     if (!first) t_->resident_ -= std::min(action_.bytes, t_->resident_);
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     t_->Moved(action_, /*to_device=*/false);
-    if (first) return;  // may have been on the host already: says nothing about the link
+    // What may have been on the host already says nothing about the link.
+    if (first || !copied_) return;
     t_->meter_.Moved(/*to_device=*/false, begin_ns_, end_ns_, action_.bytes);
   }
 
@@ -82,6 +89,7 @@ class EvictMover : public Mover {
   uint64_t begin_ns_ = 0, end_ns_ = 0;
   bool holding_ = false;
   bool calling_ = false;
+  bool copied_ = false;
   uint64_t sequence_ = 0;
   unsigned waited_ = 0;
   uint64_t waits_in_ = 0;  // generation of the schedule whose event is waited for

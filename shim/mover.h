@@ -27,6 +27,9 @@ class HintPort {
   // Moves a range to the host on the idle stream of eviction mover `mover`; returns when it has
   // left.
   virtual CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) = 0;
+  // Makes a range leave that nobody writes: the copy on the host is valid, or is made when it is
+  // not `duplicated` yet, and the one on the device is given up.
+  virtual CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) = 0;
   // Starts to move a range to the device on fetch stream `stream`, which is idle, and records
   // `done` behind it.
   virtual CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) = 0;
@@ -98,6 +101,7 @@ class Traffic {
    public:
     virtual ~Observer() = default;
     virtual void OnMoved(const Action& action, bool to_device) = 0;
+    virtual bool IsDuplicated(const Action& action) = 0;  // a valid copy is known to be on the host
   };
   void Observe(Observer* observer) { observer_ = observer; }
 

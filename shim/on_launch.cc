@@ -32,15 +32,17 @@ Packed ReadExtra(void** extra) {
 void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
                        void** extra) {
   observation->set_function(function);
-  const auto word = [&](uint64_t value) { observation->Touch(value, 0, true, true); };
+  const auto word = [&](uint64_t value, WordAccess access) {
+    if (access.reads || access.writes) observation->Touch(value, 0, access.reads, access.writes);
+  };
+  const FunctionInfo& info = FunctionOf(function);
+  observation->set_name(info.name);
   if (extra != nullptr && parameters == nullptr) {
     const Packed packed = ReadExtra(extra);
-    VisitPackedWords(packed.buffer, packed.bytes, word);
+    VisitPackedWords(info, packed.buffer, packed.bytes, word);
     return;
   }
   if (parameters == nullptr) return;
-  const FunctionInfo& info = FunctionOf(function);
-  observation->set_name(info.name);
   VisitParameterWords(info, parameters, word);
 }
 

@@ -18,6 +18,7 @@ PlanOutput MakeSchedule(PlanInput input) {
   policy::PlanOptions options;
   options.memory = input.capacity;
   options.granule = kGranule;
+  options.clean_leaves_free = input.read_mostly;
   const policy::Plan plan = policy::MakePlan(input.period.trace, options);
   if (!plan.feasible) {
     output.why = plan.why;

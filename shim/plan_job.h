@@ -17,7 +17,8 @@ struct PlanInput {
   Recorder::Period period;
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
-  uint64_t frees = 0;  // of the loop when the request was made
+  uint64_t frees = 0;        // of the loop when the request was made
+  bool read_mostly = false;  // what the period only reads may leave without a copy
 };
 
 struct PlanOutput {

@@ -42,7 +42,7 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
         const auto alive = live.find(touch.allocation_id);
         if (alive == live.end()) return period;
         Allocation* a = alive->second;
-        period.placed.push_back({a, 0, a->mapped_bytes, i});
+        period.placed.push_back({a, 0, a->mapped_bytes, i, /*written=*/false});
         policy::Tensor tensor;
         tensor.bytes = a->mapped_bytes;
         period.trace.tensors.push_back(std::move(tensor));
@@ -52,8 +52,13 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
           list.push_back(it->second);
         }
       };
+      // Advice that a write has ended twice already is not given a third time.
+      constexpr uint8_t kGivenUp = 2;
+      const bool writes =
+          touch.writes || period.placed[it->second].allocation->read_mostly_broken >= kGivenUp;
       if (touch.reads) add_once(launch.reads);
-      if (touch.writes) add_once(launch.writes);
+      if (writes) add_once(launch.writes);
+      period.placed[it->second].written |= writes;
     }
   }
   period.usable = true;

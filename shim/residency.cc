@@ -17,16 +17,44 @@ void Residency::Remove(const Allocation* allocation) {
   where_.erase(allocation->id);
 }
 
-void Residency::Set(const Allocation* allocation, uint64_t offset, uint64_t bytes, Where where) {
+template <typename Change>
+void Residency::ForEach(const Allocation* allocation, uint64_t offset, uint64_t bytes,
+                        Change change) {
   const auto found = where_.find(allocation->id);
   if (found == where_.end()) return;
   std::vector<Where>& granules = found->second;
   const size_t end = std::min<size_t>(granules.size(), (offset + bytes) / kGranule);
-  for (size_t g = offset / kGranule; g < end; ++g) granules[g] = where;
+  for (size_t g = offset / kGranule; g < end; ++g) change(&granules[g]);
+}
+
+void Residency::MovedToHost(const Allocation* allocation, uint64_t offset, uint64_t bytes,
+                            bool clean) {
+  ForEach(allocation, offset, bytes,
+          [&](Where* w) { *w = clean ? Where::kHostAdvised : Where::kHost; });
+}
+
+void Residency::MovedToDevice(const Allocation* allocation, uint64_t offset, uint64_t bytes) {
+  ForEach(allocation, offset, bytes, [](Where* w) {
+    *w = *w == Where::kHostAdvised || *w == Where::kBoth ? Where::kBoth : Where::kDevice;
+  });
 }
 
 void Residency::ForgetAll() {
   for (auto& [id, granules] : where_) std::fill(granules.begin(), granules.end(), Where::kUnknown);
+}
+
+bool Residency::IsDuplicated(const Allocation* allocation, uint64_t offset, uint64_t bytes) const {
+  const auto found = where_.find(allocation->id);
+  if (found == where_.end()) return false;
+  const auto begin = found->second.begin() + static_cast<ptrdiff_t>(offset / kGranule);
+  return std::all_of(begin, begin + static_cast<ptrdiff_t>(bytes / kGranule),
+                     [](Where w) { return w != Where::kUnknown && w != Where::kDevice; });
+}
+
+void Residency::Collapse(const Allocation* allocation) {
+  ForEach(allocation, 0, allocation->mapped_bytes, [](Where* w) {
+    if (*w == Where::kBoth || *w == Where::kHostAdvised) *w = Where::kHost;
+  });
 }
 
 void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
@@ -36,7 +64,10 @@ void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
   bool open = false;  // the last piece in `out` may still grow
   for (uint64_t at = offset; at < offset + bytes; at += kGranule) {
     const size_t g = at / kGranule;
-    if (want[g] != where || is[g] == where) {
+    const bool on_device = is[g] == Where::kDevice || is[g] == Where::kBoth;
+    const bool on_host = is[g] == Where::kHost || is[g] == Where::kHostAdvised;
+    const bool there = where == Where::kDevice ? on_device : on_host;
+    if (want[g] != where || there) {
       open = false;
       continue;
     }
@@ -44,6 +75,8 @@ void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
       Action action;
       action.allocation = allocation;
       action.offset = at;
+      // Advised ranges leave by the way that ends in one place, whatever was true of them.
+      action.clean = allocation->read_mostly;
       out->push_back(action);
       open = true;
     }

@@ -12,14 +12,26 @@
 
 namespace atp::shim {
 
-enum class Where : uint8_t { kUnknown, kDevice, kHost };
+enum class Where : uint8_t {
+  kUnknown,
+  kDevice,
+  kHost,
+  kHostAdvised,  // on the host, ReadMostly: the next fetch leaves the copy there valid
+  kBoth,         // on the device, and the copy on the host is valid
+};
 
 class Residency {
  public:
   void Add(Allocation* allocation);
   void Remove(const Allocation* allocation);
-  void Set(const Allocation* allocation, uint64_t offset, uint64_t bytes, Where where);
+  // `clean`: by the way that ReadMostly opens.
+  void MovedToHost(const Allocation* allocation, uint64_t offset, uint64_t bytes, bool clean);
+  void MovedToDevice(const Allocation* allocation, uint64_t offset, uint64_t bytes);
   void ForgetAll();
+  // True when the whole range is known to have a valid copy on the host.
+  bool IsDuplicated(const Allocation* allocation, uint64_t offset, uint64_t bytes) const;
+  // ReadMostly has ended: the driver has kept the copies on the host.
+  void Collapse(const Allocation* allocation);
 
   const std::unordered_map<uint64_t, Allocation*>& live() const { return live_; }
   // What has to move so that residency is as a period of `schedule` expects it at its start: what
@@ -33,6 +45,8 @@ class Residency {
 
  private:
   using Granules = std::vector<Where>;
+  template <typename Change>
+  void ForEach(const Allocation* allocation, uint64_t offset, uint64_t bytes, Change change);
   // Appends the granules of a range that should be at `where` and are not believed to be, joined to
   // pieces.
   void Missing(Allocation* allocation, uint64_t offset, uint64_t bytes, const Granules& want,

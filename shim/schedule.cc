@@ -16,6 +16,7 @@ struct Pair {  // one stay on the host
   uint32_t tensor, after, before;
   uint64_t offset, bytes;
   double evict_start, fetch_start;
+  bool clean;
 };
 
 // Times of a plan lie in one period. For an order, an eviction must start after its launch and a
@@ -51,7 +52,7 @@ std::vector<Pair> PairMoves(const policy::Plan& plan, uint64_t piece_bytes) {
       const uint64_t end = std::min(e.offset + e.bytes, f->offset + f->bytes);
       for (uint64_t at = begin; at < end; at += piece_bytes) {
         pairs.push_back({e.tensor, e.after, e.before, at, std::min(piece_bytes, end - at),
-                         StartOfEvict(plan, e), StartOfFetch(plan, *f)});
+                         StartOfEvict(plan, e), StartOfFetch(plan, *f), !e.copies});
       }
     }
   }
@@ -105,11 +106,21 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     const Pair& p = pairs[i];
     const Placed& t = tensors[p.tensor];
     const bool wraps = p.after >= p.before;
-    s.evicts.push_back({t.allocation, t.offset + p.offset, p.bytes, p.after, 0, false});
-    s.fetches.push_back({t.allocation, t.offset + p.offset, p.bytes, p.before, i, wraps});
+    Action move;
+    move.allocation = t.allocation;
+    move.offset = t.offset + p.offset;
+    move.bytes = p.bytes;
+    move.clean = p.clean;
+    move.position = p.after;
+    s.evicts.push_back(move);
+    move.position = p.before;
+    move.partner = i;
+    move.partner_in_previous_period = wraps;
+    s.fetches.push_back(move);
     if (wraps) s.out_at_start.push_back(s.evicts.back());
     flagged[p.after] = true;
-    s.moved_bytes += p.bytes;
+    s.moved_in_bytes += p.bytes;
+    s.moved_out_bytes += p.clean ? 0 : p.bytes;
   }
   AddTouches(pairs, &s);
   const auto start = [&](const Action& a) { return a.touch ? 0.0 : pairs[a.partner].fetch_start; };

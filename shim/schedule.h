@@ -17,6 +17,7 @@ struct Placed {
   uint64_t offset = 0;
   uint64_t bytes = 0;        // whole granules
   uint32_t first_touch = 0;  // position
+  bool written = true;       // by some launch of the period
 };
 
 struct Action {
@@ -29,6 +30,9 @@ struct Action {
   // of the driver's eviction list, and brings it back should the driver have evicted it. No
   // partner.
   bool touch = false;
+  // evict: the period only reads the range. With a copy on the host it leaves without being copied
+  // (ReadMostly); fetch: brings back such a range.
+  bool clean = false;
 };
 
 struct Schedule {
@@ -42,7 +46,7 @@ struct Schedule {
   uint32_t flagged = 0;  // positions after which an event is recorded, because an eviction follows
   std::vector<Placed> tensors;       // what the period touches
   std::vector<Action> out_at_start;  // ranges that are on the host when a period starts
-  uint64_t moved_bytes = 0;          // each way, a period
+  uint64_t moved_in_bytes = 0, moved_out_bytes = 0;  // copied in a period
   double promise_seconds = 0;
   double bound_seconds = 0;  // bound_safe of the trace as the shim sees it
 

@@ -79,7 +79,7 @@ TEST_F(FunctionsTest, ADriverThatCannotTellIsSaidOnceAndNothingIsRead) {
   EXPECT_FALSE(FunctionOf(Handle(0x5000)).known);
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
-  VisitParameterWords(FunctionOf(Handle(0x4000)), nullptr, [](uint64_t) { FAIL(); });
+  VisitParameterWords(FunctionOf(Handle(0x4000)), nullptr, [](uint64_t, WordAccess) { FAIL(); });
 }
 
 TEST_F(FunctionsTest, MoreFunctionsThanTheTableHoldsAreStillAnswered) {
@@ -102,7 +102,7 @@ TEST_F(FunctionsTest, EveryAlignedWordOfEveryParameterIsVisitedAndNoOther) {
   void* parameters[] = {&c, &s, &i, &l, &p, structure, &last};
   std::vector<uint64_t> seen;
   VisitParameterWords(FunctionOf(Handle(0x6000)), parameters,
-                      [&](uint64_t word) { seen.push_back(word); });
+                      [&](uint64_t word, WordAccess) { seen.push_back(word); });
   EXPECT_EQ(seen, (std::vector<uint64_t>{4, 5, 6, 7, 8, 9}));
 }
 
@@ -115,14 +115,17 @@ TEST_F(FunctionsTest, APointerInsideAPackedStructureIsAlignedToTheBufferNotTheSt
   void* parameters[] = {structure};
   std::vector<uint64_t> seen;
   VisitParameterWords(FunctionOf(Handle(0x7000)), parameters,
-                      [&](uint64_t word) { seen.push_back(word); });
+                      [&](uint64_t word, WordAccess) { seen.push_back(word); });
   EXPECT_EQ(seen, (std::vector<uint64_t>{first, second}));
 }
 
 TEST_F(FunctionsTest, APackedBufferIsReadToItsEndAndNoFurther) {
   char buffer[20] = {};
   std::vector<uint64_t> seen;
-  VisitPackedWords(buffer, sizeof buffer, [&](uint64_t word) { seen.push_back(word); });
+  VisitPackedWords(FunctionInfo{}, buffer, sizeof buffer, [&](uint64_t word, WordAccess access) {
+    seen.push_back(word);
+    EXPECT_TRUE(access.reads && access.writes);  // not known
+  });
   EXPECT_EQ(seen.size(), 2u);
 }
 

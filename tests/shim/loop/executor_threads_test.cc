@@ -24,6 +24,9 @@ class YieldingPort : public HintPort {
     resident_.erase(address);
     return CUDA_SUCCESS;
   }
+  CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool) override {
+    return Evict(mover, address, bytes);
+  }
   CUresult Fetch(unsigned, uint64_t address, uint64_t, CUevent) override {
     Yield();
     std::lock_guard lock(mutex_);

@@ -34,6 +34,12 @@ class FakeWorld : public HintPort {
     ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = d2h_free_, resident_.erase(g); });
     return CUDA_SUCCESS;
   }
+  CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) override {
+    if (!duplicated) return Evict(mover, address, bytes);
+    ++drops;
+    ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = Now(), resident_.erase(g); });
+    return CUDA_SUCCESS;
+  }
   CUresult Fetch(unsigned, uint64_t address, uint64_t bytes, CUevent done) override {
     ++fetches[address];
     uint64_t missing = 0;
@@ -73,6 +79,7 @@ class FakeWorld : public HintPort {
   uint64_t compute_free() const { return compute_free_; }
 
   std::map<uint64_t, uint64_t> fetches;  // calls by address
+  uint64_t drops = 0;                    // left without a copy
   uint64_t faults = 0, early_fetches = 0, most_resident = 0;
 
  private:

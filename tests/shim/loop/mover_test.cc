@@ -244,6 +244,7 @@ TEST(Mover, AnEventOfAnEarlierScheduleIsNotTakenForOneOfThisSchedule) {
 TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
   struct Observer : Traffic::Observer {
     void OnMoved(const Action&, bool to_device) override { ++moved[to_device]; }
+    bool IsDuplicated(const Action&) override { return false; }
     int moved[2] = {0, 0};
   } observer;
   Cycle cycle(12, 8);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/kernel_images.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace atp::shim {
+namespace {
+
+// Layout: fatbinary_section.h of the CUDA toolkit, and what nvcc writes.
+struct Wrapper {
+  static constexpr uint32_t kMagic = 0x466243b1;
+  uint32_t magic, version;
+  const void* container;
+};
+struct ContainerHeader {
+  static constexpr uint32_t kMagic = 0xba55ed50;
+  uint32_t magic;
+  uint16_t version, header_bytes;
+  uint64_t bytes;  // of the entries that follow
+};
+struct EntryHeader {
+  static constexpr uint16_t kPtx = 1;
+  uint16_t kind, version;
+  uint32_t header_bytes;
+  uint64_t bytes;             // of the payload, padded
+  uint32_t compressed_bytes;  // 0 = the payload is stored as it is
+};
+
+template <typename T>
+T Read(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+constexpr size_t kMostText = 64u << 20;  // of texts that nobody has asked about yet
+
+struct Known {
+  bool exact = true;
+  std::vector<WordAccess> words;
+};
+
+struct Store {
+  std::mutex mutex;
+  std::vector<std::string> texts;  // not read yet
+  size_t text_bytes = 0;
+  std::unordered_map<std::string, Known> kernels;
+  std::deque<std::vector<WordAccess>> given;  // never freed: launch hooks hold views
+};
+// Never destroyed: hooks run until the very end.
+Store& TheStore() {
+  static Store* store = new Store;
+  return *store;
+}
+
+void Keep(std::string_view text) {
+  if (text.find(".entry") == std::string_view::npos) return;
+  Store& store = TheStore();
+  std::lock_guard lock(store.mutex);
+  if (store.text_bytes + text.size() > kMostText) return;
+  store.text_bytes += text.size();
+  store.texts.emplace_back(text);
+}
+
+void KeepContainer(const char* data) {
+  const auto header = Read<ContainerHeader>(data);
+  const char* at = data + header.header_bytes;
+  const char* const end = at + header.bytes;
+  while (end - at >= static_cast<ptrdiff_t>(sizeof(EntryHeader))) {
+    const auto entry = Read<EntryHeader>(at);
+    const auto left = static_cast<uint64_t>(end - at);
+    if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
+        entry.bytes > left - entry.header_bytes) {
+      return;
+    }
+    const char* text = at + entry.header_bytes;
+    if (entry.kind == EntryHeader::kPtx && entry.compressed_bytes == 0) {
+      Keep({text, strnlen(text, entry.bytes)});
+    }
+    at += entry.header_bytes + entry.bytes;
+  }
+}
+
+void Merge(KernelAccess access, Store* store) {
+  const auto [at, added] = store->kernels.try_emplace(access.name);
+  Known& known = at->second;
+  known.exact &= access.exact && (added || known.words.size() == access.words.size());
+  if (added) known.words.resize(access.words.size());
+  for (size_t i = 0; known.exact && i < known.words.size(); ++i) {
+    known.words[i].reads |= access.words[i].reads;
+    known.words[i].writes |= access.words[i].writes;
+  }
+}
+
+}  // namespace
+
+void RememberImage(const void* image) {
+  if (image == nullptr) return;
+  const auto* bytes = static_cast<const char*>(image);
+  // Text may be shorter than a magic number: look no further than its end.
+  if (strnlen(bytes, sizeof(uint32_t)) == sizeof(uint32_t)) {
+    const auto magic = Read<uint32_t>(bytes);
+    if (magic == Wrapper::kMagic) return RememberImage(Read<Wrapper>(bytes).container);
+    if (magic == ContainerHeader::kMagic) return KeepContainer(bytes);
+    constexpr uint32_t kElf = 0x464c457f;
+    if (magic == kElf) return;
+  }
+  // The driver will read it to its end as text, or refuse it by its first bytes.
+  const size_t blank = std::strspn(bytes, " \t\r\n");
+  if (bytes[blank] == '.' || bytes[blank] == '/') Keep(bytes);
+}
+
+void RememberImageFile(const char* path) {
+  FILE* file = path != nullptr ? std::fopen(path, "rbe") : nullptr;
+  if (file == nullptr) return;
+  std::string text;
+  char part[1 << 16];
+  for (size_t got; (got = std::fread(part, 1, sizeof part, file)) > 0;) {
+    text.append(part, got);
+    if (text.size() > kMostText) break;
+  }
+  std::fclose(file);
+  const size_t blank = std::strspn(text.c_str(), " \t\r\n");
+  if (text[blank] == '.' || text[blank] == '/') Keep(text.c_str());
+}
+
+std::span<const WordAccess> AccessOf(const char* kernel) {
+  if (kernel == nullptr) return {};
+  Store& store = TheStore();
+  std::lock_guard lock(store.mutex);
+  for (const std::string& text : std::exchange(store.texts, {})) {
+    for (KernelAccess& access : ReadKernelAccess(text)) Merge(std::move(access), &store);
+  }
+  store.text_bytes = 0;
+  const auto found = store.kernels.find(kernel);
+  if (found == store.kernels.end() || !found->second.exact) return {};
+  return store.given.emplace_back(found->second.words);
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Remembers the PTX text of what the program loads, and answers what a kernel of a given name does
+// through its parameters (ptx_access.h). Texts are copied at load, because the program may free
+// them, and read when the first kernel is asked for: a program that fits the card never pays for
+// it. Machine code and compressed PTX are left alone: of their kernels nothing is known. Any
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "shim/ptx_access.h"
+
+namespace atp::shim {
+
+// `image` as given to the driver's load calls: PTX text, or nvcc's container of it.
+void RememberImage(const void* image);
+void RememberImageFile(const char* path);
+
+// By word of the parameter buffer; empty when the kernel's PTX is not known, or does not let every
+// access be followed. Lives as long as the process. Kernels of one name in several images count as
+// one that does what any of them does.
+std::span<const WordAccess> AccessOf(const char* kernel);
+
+}  // namespace atp::shim
