@@ -104,16 +104,17 @@ class Cutter {
     for (uint32_t a = 0; a < edges.size(); ++a) {
       pieces_[a] = Pieces(edges[a]);
       const auto& allocation = raw_.allocations[a];
-      const bool before = allocation.at <= range_.begin;
-      const bool after =
-          allocation.freed_at == RawTrace::kNever || allocation.freed_at > range_.end;
+      // What a period allocates just before its first launch it frees at its end at the latest;
+      // what is older and goes at the end goes with the program.
+      const bool older = allocation.at < range_.begin && allocation.freed_at >= range_.end;
+      const bool outlives = allocation.at == range_.begin && allocation.freed_at > range_.end;
       for (Piece& piece : pieces_[a]) {
         piece.tensor = static_cast<uint32_t>(trace_.tensors.size());
         Tensor tensor;
         tensor.id = std::to_string(allocation.id) + "+" + std::to_string(piece.begin);
         tensor.bytes = piece.end - piece.begin;
         tensor.kind = "other";
-        tensor.global = before && after;
+        tensor.global = older || outlives;
         trace_.tensors.push_back(std::move(tensor));
       }
     }

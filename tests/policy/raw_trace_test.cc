@@ -79,6 +79,18 @@ TEST_F(RawTraceTest, GlobalIsWhatLivesBeforeAndAfter) {
   EXPECT_FALSE(trace.tensors[2].global);
 }
 
+TEST_F(RawTraceTest, WhatAProgramFreesAfterItsLastPeriodIsGlobalAllTheSame) {
+  const uint32_t weight = Alloc(1000, 0, 4);   // older than the period, freed with the program
+  const uint32_t scratch = Alloc(1000, 2, 4);  // made and freed by the period itself
+  for (int period = 0; period < 2; ++period) {
+    Run(1, {{weight, 0, 1000, Access::kRead}, {scratch, 0, 1000, Access::kOverwrite}});
+    Run(2, {{scratch, 0, 1000, Access::kRead}});
+  }
+  const Trace trace = ToPeriod(raw_, {2, 4});
+  EXPECT_TRUE(trace.tensors[0].global);
+  EXPECT_FALSE(trace.tensors[1].global);
+}
+
 TEST_F(RawTraceTest, AWriteOfPartsKeepsTheRestAlive) {
   const uint32_t a = Alloc(10);
   Run(1, {{a, 0, 10, Access::kWrite}});
