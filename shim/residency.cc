@@ -48,7 +48,7 @@ bool Residency::IsDuplicated(const Allocation* allocation, uint64_t offset, uint
   if (found == where_.end()) return false;
   const auto begin = found->second.begin() + static_cast<ptrdiff_t>(offset / kGranule);
   return std::all_of(begin, begin + static_cast<ptrdiff_t>(bytes / kGranule),
-                     [](Where w) { return w != Where::kUnknown && w != Where::kDevice; });
+                     [](Where w) { return w == Where::kBoth || w == Where::kHostAdvised; });
 }
 
 void Residency::Collapse(const Allocation* allocation) {
