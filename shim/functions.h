@@ -27,9 +27,15 @@ struct FunctionInfo {
   std::span<const WordAccess> access;  // by word of the parameter buffer; empty = not known
 };
 
-inline WordAccess AccessAt(const FunctionInfo& info, size_t offset) {
+// Calls body(access_at) with what tells the access of the word at an offset; the common case, that
+// nothing is known, costs nothing a word.
+template <typename Body>
+void WithAccess(const FunctionInfo& info, Body body) {
   constexpr WordAccess kAnything{true, true};
-  return offset / 8 < info.access.size() ? info.access[offset / 8] : kAnything;
+  if (info.access.empty()) return body([](size_t) { return kAnything; });
+  body([&](size_t offset) {
+    return offset / 8 < info.access.size() ? info.access[offset / 8] : kAnything;
+  });
 }
 
 // Never null. The first call for a handle asks the driver; later ones take a few nanoseconds.
@@ -44,27 +50,31 @@ void ForgetFunctions();
 // to: where pointers can be.
 template <typename Visit>
 void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, Visit visit) {
-  for (size_t i = 0; i < info.parameters.size(); ++i) {
-    const Parameter& parameter = info.parameters[i];
-    // A pointer inside a structure is aligned with respect to the whole buffer, not to the
-    // structure.
-    uint32_t at = (8 - parameter.offset % 8) % 8;
-    for (; at + 8 <= parameter.bytes; at += 8) {
-      uint64_t word;
-      __builtin_memcpy(&word, static_cast<const char*>(kernel_params[i]) + at, sizeof word);
-      visit(word, AccessAt(info, parameter.offset + at));
+  WithAccess(info, [&](auto access_at) {
+    for (size_t i = 0; i < info.parameters.size(); ++i) {
+      const Parameter& parameter = info.parameters[i];
+      // A pointer inside a structure is aligned with respect to the whole buffer, not to the
+      // structure.
+      uint32_t at = (8 - parameter.offset % 8) % 8;
+      for (; at + 8 <= parameter.bytes; at += 8) {
+        uint64_t word;
+        __builtin_memcpy(&word, static_cast<const char*>(kernel_params[i]) + at, sizeof word);
+        visit(word, access_at(parameter.offset + at));
+      }
     }
-  }
+  });
 }
 
 // The same for a packed buffer (the `extra` form).
 template <typename Visit>
 void VisitPackedWords(const FunctionInfo& info, const void* buffer, size_t bytes, Visit visit) {
-  for (size_t at = 0; at + 8 <= bytes; at += 8) {
-    uint64_t word;
-    __builtin_memcpy(&word, static_cast<const char*>(buffer) + at, sizeof word);
-    visit(word, AccessAt(info, at));
-  }
+  WithAccess(info, [&](auto access_at) {
+    for (size_t at = 0; at + 8 <= bytes; at += 8) {
+      uint64_t word;
+      __builtin_memcpy(&word, static_cast<const char*>(buffer) + at, sizeof word);
+      visit(word, access_at(at));
+    }
+  });
 }
 
 }  // namespace atp::shim

@@ -33,7 +33,8 @@ void ObserveParameters(Observation* observation, CUfunction function, void** par
                        void** extra) {
   observation->set_function(function);
   const auto word = [&](uint64_t value, WordAccess access) {
-    if (access.reads || access.writes) observation->Touch(value, 0, access.reads, access.writes);
+    if (!access.reads && !access.writes) return;
+    observation->Touch(value, 0, access.reads, access.writes);
   };
   const FunctionInfo& info = FunctionOf(function);
   observation->set_name(info.name);
