@@ -27,7 +27,7 @@ class Belady {
   }
 
   // Runs `warm` periods to reach the steady state, then adds up the bytes of `counted` more. Some
-  // launches may not be covered: what is back early because of `lead` does not leave again.
+  // launches may not be covered: what is back early because of `returning` does not leave again.
   void Run(int64_t warm, int64_t counted) {
     for (int64_t k = 0; k < (warm + counted) * n_; ++k) {
       counting_ = k >= warm * n_;
@@ -71,8 +71,9 @@ class Belady {
     taken_[i] = 0;
     const int64_t back = k + interval.next_use - interval.last_use - 1;
     whole_.push({back, i, k});
-    const int64_t first = k + options_.lead, early = back - options_.lead;
-    if (options_.lead > 0 && first < early) late_.push({first, {early, i, k}});
+    const int64_t first = k + options_.leaving, early = back - options_.returning;
+    if (options_.leaving + options_.returning > 0 && first < early)
+      late_.push({first, {early, i, k}});
   }
 
   int64_t Take(Heap& heap, int64_t k, int64_t need) {
@@ -173,14 +174,19 @@ bool Complete(const Lifetimes& life, const CoverOptions& options, std::vector<in
 
 }  // namespace
 
+std::vector<int64_t> FitAmounts(const Lifetimes& life, const std::vector<int64_t>& sums,
+                                int64_t periods, const CoverOptions& options) {
+  std::vector<int64_t> amounts = Mean(life, sums, periods, options.granule);
+  if (!Complete(life, options, &amounts)) return {};
+  return amounts;
+}
+
 std::vector<int64_t> CoverAmounts(const Lifetimes& life, const CoverOptions& options) {
   constexpr int64_t kWarm = 2, kCounted = 8;
   if (life.live.empty()) return {};
   Belady belady(life, options);
   belady.Run(kWarm, kCounted);
-  std::vector<int64_t> amounts = Mean(life, belady.total(), kCounted, options.granule);
-  if (!Complete(life, options, &amounts)) return {};
-  return amounts;
+  return FitAmounts(life, belady.total(), kCounted, options);
 }
 
 }  // namespace atp::policy

@@ -17,10 +17,15 @@ namespace atp::policy {
 struct CoverOptions {
   int64_t memory = 0;   // bytes that may be used
   int64_t granule = 1;  // amounts are multiples of it, or whole tensors
-  // Launches at both ends of an interval in which its bytes are on the link rather than away. Where
-  // that leaves too little, the whole of the interval counts.
-  int64_t lead = 0;
+  // Launches at the begin and at the end of an interval in which its bytes are on the link rather
+  // than away. Where that leaves too little, the whole of the interval counts.
+  int64_t leaving = 0, returning = 0;
 };
+
+// Bytes of each of life.intervals from their sums over `periods`: rounded to granules, with what
+// rounding has lost added again; empty when some launch cannot be covered.
+std::vector<int64_t> FitAmounts(const Lifetimes& life, const std::vector<int64_t>& sums,
+                                int64_t periods, const CoverOptions& options);
 
 // Bytes of each of life.intervals; empty when some launch cannot be covered. O(n log n).
 std::vector<int64_t> CoverAmounts(const Lifetimes& life, const CoverOptions& options);

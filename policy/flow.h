@@ -24,10 +24,10 @@ struct FlowOptions {
   int64_t largest_move = 1;  // bytes; whole granules
 };
 
-// `amounts`: bytes of each interval, which cover every launch; `copies`: false leaves without the
+// `amounts`: bytes of each interval, which cover every launch; `copied`: false leaves without the
 // link. False when the period does not come to repeat itself.
 bool FlowLayout(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
-                const std::vector<int64_t>& amounts, const std::vector<bool>& copies,
+                const std::vector<int64_t>& amounts, const std::vector<bool>& copied,
                 const FlowOptions& options, Layout* layout);
 
 }  // namespace atp::policy

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "policy/bounds.h"
+#include "policy/chase.h"
 #include "policy/cover.h"
 #include "policy/flow.h"
 #include "policy/greedy.h"
 #include "policy/layout_plan.h"
 #include "policy/lifetimes.h"
 #include "policy/timetable.h"
+#include "policy/window_bound.h"
 
 namespace atp::policy {
 namespace {
@@ -57,7 +59,10 @@ LinkRates WithDriverTime(LinkRates rates, const PlanOptions& options) {
 
 double Bound(const Trace& trace, int64_t memory, const PlanOptions& options) {
   const Bytes room = static_cast<Bytes>(memory);
-  return options.clean_leaves_free ? BoundSafe(trace, room) : BoundClosed(trace, room);
+  const double turn = options.clean_leaves_free ? BoundSafe(trace, room) : BoundClosed(trace, room);
+  // Valid for independent directions too, where the published bounds do not count it.
+  const double windows = WindowStall(trace, FindLifetimes(trace), room, options.clean_leaves_free);
+  return std::max(turn, ComputeSeconds(trace) + windows);
 }
 
 Plan Infeasible(const Trace& trace, std::string why) {
@@ -115,17 +120,29 @@ std::optional<Layout> TryGreedy(const Task& task, const Variant& variant) {
   return table.layout();
 }
 
-std::optional<Layout> TryFlow(const Task& task, int64_t lead) {
-  const std::vector<int64_t> amounts = CoverAmounts(task.life, {task.memory, task.granule(), lead});
-  if (amounts.empty()) return std::nullopt;
+// Bytes of a move in a simulation: small against memory, so that little room waits for its end.
+int64_t PieceBytes(const Task& task) {
+  constexpr int64_t kPieces = 2048;  // that memory holds
   const int64_t largest = static_cast<int64_t>(task.options.largest_move);
-  const FlowOptions options{task.memory,
-                            std::max<int64_t>(largest / task.granule(), 1) * task.granule()};
+  const int64_t bytes = std::min(task.memory / kPieces, largest);
+  return std::max<int64_t>(bytes / task.granule(), 1) * task.granule();
+}
+
+std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amounts) {
+  if (amounts.empty()) return std::nullopt;
   Layout layout;
+  const FlowOptions options{task.memory, PieceBytes(task)};
   if (!FlowLayout(task.trace, task.life, task.rates, amounts, task.copied, options, &layout)) {
     return std::nullopt;
   }
   return layout;
+}
+
+std::optional<Layout> TryChase(const Task& task) {
+  const CoverOptions options{task.memory, PieceBytes(task), 0, 0};
+  ChaseResult chase = ChaseUses(task.trace, task.life, task.rates, task.copied, options);
+  if (chase.repeats) return std::move(chase.layout);
+  return TryFlow(task, chase.amounts);
 }
 
 // Tries one way after the other; each only while the best so far leaves something to gain.
@@ -176,9 +193,12 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
     if (variant.fallback ? best.layout().has_value() : best.Within(variant.worth)) break;
     best.Offer(TryGreedy(task, variant));
   }
-  for (int64_t lead : {1, 0}) {
-    if (!best.Within(kWorthFlow)) best.Offer(TryFlow(task, lead));
+  for (const auto& [leaving, returning] : {std::pair{1, 1}, {0, 1}, {0, 0}}) {
+    if (best.Within(kWorthFlow)) break;
+    const CoverOptions cover{task.memory, task.granule(), leaving, returning};
+    best.Offer(TryFlow(task, CoverAmounts(life, cover)));
   }
+  if (!best.Within(kWorthFlow)) best.Offer(TryChase(task));
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
   return Infeasible(trace, "no schedule closes on itself within the memory");
 }

@@ -28,7 +28,7 @@ TEST(CoverAmounts, OfASweepAreTheSameShareOfEveryTensor) {
   TraceBuilder builder;
   for (int i = 0; i < 10; ++i) builder.Run(0.01, {builder.Global(90)});
   const Lifetimes life = FindLifetimes(builder.trace());
-  const auto amounts = CoverAmounts(life, {540 * int64_t{kMiB}, kMiB, 0});
+  const auto amounts = CoverAmounts(life, {540 * int64_t{kMiB}, kMiB, 0, 0});
   ASSERT_EQ(amounts.size(), 10u);
   // At every launch nine tensors wait and 360 MiB of them are away.
   for (int64_t bytes : amounts) EXPECT_NEAR(static_cast<double>(bytes) / kMiB, 40, 8);
@@ -46,7 +46,7 @@ TEST(CoverAmounts, CoverEveryLaunchWithWholeGranules) {
     const Bytes least = *std::max_element(life.touched.begin(), life.touched.end());
     for (int64_t lead : {0, 1, 3}) {
       const int64_t memory = static_cast<int64_t>(least) + granule;
-      const auto amounts = CoverAmounts(life, {memory, granule, lead});
+      const auto amounts = CoverAmounts(life, {memory, granule, lead, lead});
       ASSERT_EQ(amounts.size(), life.intervals.size()) << seed;
       EXPECT_LE(Worst(life, amounts, memory), 0) << seed << " lead " << lead;
       for (size_t i = 0; i < amounts.size(); ++i) {
@@ -63,8 +63,9 @@ TEST(CoverAmounts, AreNoneWhereALaunchCannotFit) {
   TraceBuilder builder;
   const uint32_t a = builder.Global(10), b = builder.Global(10);
   builder.Run(1, {a}).Run(1, {a, b});
-  EXPECT_TRUE(CoverAmounts(FindLifetimes(builder.trace()), {15 * int64_t{kMiB}, kMiB, 0}).empty());
-  EXPECT_TRUE(CoverAmounts(Lifetimes{}, {1, 1, 0}).empty());
+  EXPECT_TRUE(
+      CoverAmounts(FindLifetimes(builder.trace()), {15 * int64_t{kMiB}, kMiB, 0, 0}).empty());
+  EXPECT_TRUE(CoverAmounts(Lifetimes{}, {1, 1, 0, 0}).empty());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ Laid LayOut(const Trace& trace, Bytes memory, int64_t granule, bool clean_leaves
     copied.push_back(!clean_leaves_free || life.written[i.tensor]);
   }
   const int64_t bytes = static_cast<int64_t>(memory);
-  const auto amounts = CoverAmounts(life, {bytes, granule, 1});
+  const auto amounts = CoverAmounts(life, {bytes, granule, 1, 1});
   Layout layout;
   Laid laid;
   laid.repeats = FlowLayout(trace, life, trace.link, amounts, copied, {bytes, granule}, &layout);

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a period over and over in a simulation of device memory and link, until it repeats itself:
+// what is common to flow.h and chase.h, which decide what moves. A launch starts when all it
+// touches is there and memory holds it. Called by the planner only. One thread.
+#pragma once
+
+#include <cstdint>
+#include <queue>
+#include <vector>
+
+#include "policy/layout.h"
+#include "policy/lifetimes.h"
+#include "policy/link_clock.h"
+#include "policy/trace.h"
+
+namespace atp::policy {
+
+class PeriodPlay {
+ public:
+  // All but the rates must outlive the play. `copied`: per interval, false leaves without the link.
+  PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
+             const std::vector<bool>& copied, int64_t memory);
+  virtual ~PeriodPlay() = default;
+  PeriodPlay(const PeriodPlay&) = delete;
+  PeriodPlay& operator=(const PeriodPlay&) = delete;
+
+  // True when a period has run just like the one before it: that one is the layout.
+  bool Play(int64_t periods, Layout* layout);
+
+ protected:
+  struct Job {           // bytes of one instance of an interval
+    int64_t needed = 0;  // launch over all periods
+    uint32_t interval = 0;
+    int64_t period = 0;  // in which the interval began
+    int64_t offset = 0, bytes = 0;
+    bool operator<(const Job& other) const {  // the top of the heap is needed soonest
+      if (needed != other.needed) return needed > other.needed;
+      if (interval != other.interval) return interval > other.interval;
+      return offset > other.offset;
+    }
+  };
+
+  // The interval's last user has ended; period -1 for what waits across the start of all.
+  virtual void Begin(uint32_t interval, int64_t period) = 0;
+  // The launch starts; `period` counts from 0.
+  virtual void Enter(int64_t /*launch*/) {}
+  virtual void EnterPeriod(int64_t /*period*/) {}
+  // Starts what may start now.
+  virtual void Pump() = 0;
+
+  int64_t Live(int64_t launch) const {
+    return static_cast<int64_t>(life_.live[static_cast<size_t>(launch % n_)]);
+  }
+  int64_t Coming() const { return running_ ? next_ + 1 : next_; }  // the launch that starts next
+  // Bytes that the device holds now, in flight included.
+  int64_t Held() const {
+    const size_t before = static_cast<size_t>((next_ - 1 + n_) % n_);
+    const int64_t live = running_ ? Live(next_) : static_cast<int64_t>(life_.live_after[before]);
+    return live - away_;
+  }
+  // Bytes that a launch would lack if all that waits for it or lives then were here but what is
+  // away now.
+  int64_t LackingAt(int64_t launch) const { return Live(launch) - away_ - memory_; }
+  int64_t Lacking() const { return LackingAt(Coming()); }
+  // The launch waits for this job to have come back; to be called once for each.
+  void Announce(const Job& job) { ++missing_[Slot(job.needed)]; }
+  // Starts an eviction (the way out must be idle where it copies), or a fetch from `gone_`.
+  void Evict(const Job& job);
+  void Fetch();
+
+  const Trace& trace_;
+  const Lifetimes& life_;
+  const std::vector<bool>& copied_;
+  const int64_t memory_, n_;
+  LinkClock<Job> clock_;
+  std::priority_queue<Job> gone_;  // away, not yet on the way back
+
+ private:
+  using Pieces = std::vector<Layout::Piece>;
+
+  size_t Slot(int64_t launch) const { return static_cast<size_t>(launch % (2 * n_)); }
+  double StartOf(int64_t period) const { return starts_[static_cast<size_t>(period * n_)]; }
+  double Earliest(int64_t launch) const;
+  bool RunLaunch(int64_t launch);
+  bool Advance(double until);
+  void Record(Direction direction, const Job& job, double start, double end);
+  bool Repeats(int64_t period, Layout* layout) const;
+  bool Collect(Direction direction, int64_t period, double length, Pieces* pieces) const;
+
+  std::vector<std::vector<uint32_t>> beginning_;  // intervals by last use
+  std::vector<int64_t> missing_;                  // jobs that a launch waits for
+  int64_t next_ = 0, away_ = 0;
+  bool running_ = false;               // launch next_ runs
+  std::vector<double> starts_, ends_;  // of launches, over all periods
+  std::vector<Pieces> done_[2];        // by the period in which the interval began
+};
+
+}  // namespace atp::policy
