@@ -81,8 +81,8 @@ class Belady {
       const Candidate top = heap.top();
       const int64_t size = static_cast<int64_t>(life_.intervals[top.interval].bytes);
       const int64_t left = size - taken_[top.interval];
-      const int64_t bytes =
-          std::min(left, (need + options_.granule - 1) / options_.granule * options_.granule);
+      const int64_t granules = (need + options_.granule - 1) / options_.granule;
+      const int64_t bytes = options_.whole ? left : std::min(left, granules * options_.granule);
       if (bytes == left) heap.pop();
       if (bytes <= 0) continue;
       taken_[top.interval] += bytes;
@@ -182,11 +182,11 @@ std::vector<int64_t> FitAmounts(const Lifetimes& life, const std::vector<int64_t
 }
 
 std::vector<int64_t> CoverAmounts(const Lifetimes& life, const CoverOptions& options) {
-  constexpr int64_t kWarm = 2, kCounted = 8;
+  constexpr int64_t kWarm = 2;
   if (life.live.empty()) return {};
   Belady belady(life, options);
-  belady.Run(kWarm, kCounted);
-  return FitAmounts(life, belady.total(), kCounted, options);
+  belady.Run(kWarm, options.periods);
+  return FitAmounts(life, belady.total(), options.periods, options);
 }
 
 }  // namespace atp::policy

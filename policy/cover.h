@@ -20,6 +20,8 @@ struct CoverOptions {
   // Launches at the begin and at the end of an interval in which its bytes are on the link rather
   // than away. Where that leaves too little, the whole of the interval counts.
   int64_t leaving = 0, returning = 0;
+  int64_t periods = 8;  // that the mean is of
+  bool whole = false;   // whole tensors leave
 };
 
 // Bytes of each of life.intervals from their sums over `periods`: rounded to granules, with what

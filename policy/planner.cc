@@ -19,8 +19,15 @@
 namespace atp::policy {
 namespace {
 
-// The least traffic is tried where the greedy exceeds the bound by more than this share.
-constexpr double kWorthFlow = 0.005;
+// The least traffic is tried where the greedy exceeds the bound by more than this share: a short
+// period is planned so quickly that little is worth it.
+constexpr double kWorth = 0.005, kWorthIfShort = 0.0002;
+constexpr size_t kShort = 512;  // launches
+// In this order: with a launch for the way at both ends of an absence, at its end, at none; whole
+// tensors, where launches are so short that what they lack cannot come while they run.
+constexpr CoverOptions kCovers[] = {
+    {0, 1, 1, 1, 8, false}, {0, 1, 0, 1, 8, false}, {0, 1, 0, 0, 8, false}, {0, 1, 0, 0, 1, true}};
+
 constexpr double kNothing = 1e-4;  // share of the period that is not worth another attempt
 
 // One way of planning; the best of several is kept.
@@ -193,12 +200,13 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
     if (variant.fallback ? best.layout().has_value() : best.Within(variant.worth)) break;
     best.Offer(TryGreedy(task, variant));
   }
-  for (const auto& [leaving, returning] : {std::pair{1, 1}, {0, 1}, {0, 0}}) {
-    if (best.Within(kWorthFlow)) break;
-    const CoverOptions cover{task.memory, task.granule(), leaving, returning};
+  const double worth = trace.launches.size() <= kShort ? kWorthIfShort : kWorth;
+  for (CoverOptions cover : kCovers) {
+    if (best.Within(worth)) break;
+    cover.memory = memory, cover.granule = task.granule();
     best.Offer(TryFlow(task, CoverAmounts(life, cover)));
   }
-  if (!best.Within(kWorthFlow)) best.Offer(TryChase(task));
+  if (!best.Within(worth)) best.Offer(TryChase(task));
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
   return Infeasible(trace, "no schedule closes on itself within the memory");
 }

@@ -60,8 +60,9 @@ bool Executor::WaitForLaunch() {
   waiting_ = true;
   wait_began_ = machine_.now();
   BeginWait();
-  while (!ReadyToStart()) {
-    Pump();
+  WantBirths();
+  while (true) {
+    Pump();  // what the launch itself still fetches comes before what is born in it
     if (ReadyToStart()) break;
     const double timer = NextTimer();
     const bool stuck = !machine_.Busy(CopyDirection::kH2d) && !machine_.Busy(CopyDirection::kD2h) &&
@@ -77,6 +78,16 @@ bool Executor::WaitForLaunch() {
 bool Executor::ReadyToStart() {
   PlaceBirths();
   return room_wanted_ == 0 && !MissingNow();
+}
+
+void Executor::WantBirths() {
+  room_wanted_ = trace_.launches[Position()].workspace;
+  for (uint32_t t : uses_.born[Position()]) {
+    if (!BirthsNeedNoFault()) continue;
+    for (Block b = machine_.FirstBlock(t); b < machine_.EndBlock(t); ++b) {
+      if (machine_.StateOf(b) == State::kUnborn) room_wanted_ += machine_.BytesOf(b);
+    }
+  }
 }
 
 // Claims room for what is born in the waiting launch as it becomes free, so that no later fetch

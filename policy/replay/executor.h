@@ -80,6 +80,7 @@ class Executor {
   void RunPeriod(uint32_t period);
   bool WaitForLaunch();
   bool ReadyToStart();
+  void WantBirths();
   void PlaceBirths();
   bool MissingNow() const;
   void RunLaunch();

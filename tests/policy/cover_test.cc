@@ -28,7 +28,7 @@ TEST(CoverAmounts, OfASweepAreTheSameShareOfEveryTensor) {
   TraceBuilder builder;
   for (int i = 0; i < 10; ++i) builder.Run(0.01, {builder.Global(90)});
   const Lifetimes life = FindLifetimes(builder.trace());
-  const auto amounts = CoverAmounts(life, {540 * int64_t{kMiB}, kMiB, 0, 0});
+  const auto amounts = CoverAmounts(life, {540 * int64_t{kMiB}, kMiB});
   ASSERT_EQ(amounts.size(), 10u);
   // At every launch nine tensors wait and 360 MiB of them are away.
   for (int64_t bytes : amounts) EXPECT_NEAR(static_cast<double>(bytes) / kMiB, 40, 8);
@@ -59,13 +59,23 @@ TEST(CoverAmounts, CoverEveryLaunchWithWholeGranules) {
   }
 }
 
+TEST(CoverAmounts, AreWholeTensorsWhereThatIsAsked) {
+  TraceBuilder builder;
+  for (int i = 0; i < 10; ++i) builder.Run(0.01, {builder.Global(90)});
+  const Lifetimes life = FindLifetimes(builder.trace());
+  const int64_t memory = 540 * int64_t{kMiB};
+  const auto amounts = CoverAmounts(life, {memory, kMiB, 0, 0, 1, true});
+  ASSERT_EQ(amounts.size(), 10u);
+  for (int64_t bytes : amounts) EXPECT_TRUE(bytes == 0 || bytes == 90 * int64_t{kMiB});
+  EXPECT_LE(Worst(life, amounts, memory), 0);
+}
+
 TEST(CoverAmounts, AreNoneWhereALaunchCannotFit) {
   TraceBuilder builder;
   const uint32_t a = builder.Global(10), b = builder.Global(10);
   builder.Run(1, {a}).Run(1, {a, b});
-  EXPECT_TRUE(
-      CoverAmounts(FindLifetimes(builder.trace()), {15 * int64_t{kMiB}, kMiB, 0, 0}).empty());
-  EXPECT_TRUE(CoverAmounts(Lifetimes{}, {1, 1, 0, 0}).empty());
+  EXPECT_TRUE(CoverAmounts(FindLifetimes(builder.trace()), {15 * int64_t{kMiB}, kMiB}).empty());
+  EXPECT_TRUE(CoverAmounts(Lifetimes{}, {1, 1}).empty());
 }
 
 }  // namespace
