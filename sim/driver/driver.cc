@@ -26,6 +26,8 @@ bool in_forked_child = false;
 }  // namespace
 
 Driver::Driver() : settings_(Settings::FromEnvironment()) {
+  const std::string wrong = faults_.Parse(settings_.faults);
+  if (!wrong.empty() && settings_.error.empty()) settings_.error = "ATP_SIM_FAULT: " + wrong;
   pthread_atfork(nullptr, nullptr, [] { in_forked_child = true; });
   host_functions_ = new HostFunctions(*this);
 }
@@ -51,10 +53,6 @@ CUresult Driver::Init() {
 }
 
 CUresult Driver::Build(std::string* error) {
-  if (const std::string wrong = faults_.Parse(settings_.faults); !wrong.empty()) {
-    *error = "ATP_SIM_FAULT: " + wrong;
-    return CUDA_ERROR_INVALID_VALUE;
-  }
   machine_ = Machine::Create(settings_.machine, error);
   if (!machine_) return CUDA_ERROR_INVALID_VALUE;
   uint64_t device_bytes = 0;

@@ -46,14 +46,13 @@ Call::~Call() {
 CUresult Call::Check(Entry& entry, unsigned needs) {
   if (entry.version() > driver.settings().driver_version) return CUDA_ERROR_NOT_SUPPORTED;
   const bool needs_init = (needs & (kNeedsInit | kNeedsContext)) != 0;
+  if (driver.initialised()) driver.PrepareThread(thread);
+  const Faults::Outcome fault = driver.faults().Meet(entry.name(), entry.calls());
+  if (fault.delay && driver.initialised()) driver.machine().Spend(lane(), fault.delay);
+  slow = fault.slow;
+  if (fault.result != CUDA_SUCCESS) return fault.result;
   if (needs_init && !driver.initialised()) return CUDA_ERROR_NOT_INITIALIZED;
   if (needs_init && driver.forked()) return CUDA_ERROR_NOT_INITIALIZED;
-  if (driver.initialised()) {
-    driver.PrepareThread(thread);
-    const Faults::Outcome fault = driver.faults().Meet(entry.name(), entry.calls());
-    if (fault.delay) driver.machine().Spend(lane(), fault.delay);
-    if (fault.result != CUDA_SUCCESS) return fault.result;
-  }
   if (needs_init && thread.in_host_function) return CUDA_ERROR_NOT_PERMITTED;
   if (!thread.contexts.empty()) context = thread.contexts.back();
   if (needs & kNeedsContext) {

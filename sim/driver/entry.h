@@ -70,6 +70,7 @@ class Call {
   Driver& driver;
   ThreadState& thread;
   Context* context = nullptr;  // the current one, null when there is none
+  Time slow = 0;               // an injected fault: what the call submits takes longer
   std::unique_lock<std::mutex> lock;
 
   Machine& machine();

@@ -49,6 +49,9 @@ std::string Faults::Parse(const std::string& rules) {
     } else if (effect.rfind("delay:", 0) == 0) {
       rule.outcome.delay = ParseDuration(effect.substr(6));
       if (rule.outcome.delay < 0) return form;
+    } else if (effect.rfind("slow:", 0) == 0) {
+      rule.outcome.slow = ParseDuration(effect.substr(5));
+      if (rule.outcome.slow < 0) return form;
     } else {
       char* end = nullptr;
       const long error = std::strtol(effect.c_str(), &end, 10);
@@ -62,11 +65,15 @@ std::string Faults::Parse(const std::string& rules) {
 
 Faults::Outcome Faults::Meet(const char* function, uint64_t call) {
   Outcome met;
+  ++calls_;
   for (const Rule& rule : rules_) {
-    if (rule.function != function || call < rule.first || call > rule.last) continue;
+    const bool any = rule.function == "*";
+    const uint64_t count = any ? calls_ : call;
+    if ((!any && rule.function != function) || count < rule.first || count > rule.last) continue;
     if (rule.loses_device) device_lost_ = true;
     if (rule.outcome.result != CUDA_SUCCESS) met.result = rule.outcome.result;
     met.delay += rule.outcome.delay;
+    met.slow += rule.outcome.slow;
   }
   if (device_lost_) met.result = CUDA_ERROR_DEVICE_UNAVAILABLE;
   return met;

@@ -4,9 +4,12 @@
 //   cuMemAlloc_v2:3=2          the third call answers error 2
 //   cuMemAlloc_v2:3+=2         the third and every later call
 //   cuMemcpyHtoDAsync_v2:*=delay:500us   every call costs 500 microseconds of the caller's time
-//   first cuLaunchKernel:10=lost     from the tenth call on the device is lost: every later call
+//   cuMemcpyHtoDAsync_v2:2=slow:5ms      what the second call submits takes 5 ms longer on the
+//   device cuLaunchKernel:10=lost     from the tenth call on the device is lost: every later call
 //   fails
+//   *:100=999                  the hundredth call, whatever it is
 // Names are exported symbols (as in nm -D libcuda.so.1); a _ptsz twin counts as the symbol itself.
+// cuInit can fail too; calls before it cost no time, because there is no clock yet.
 // Consulted by Call under the driver's lock.
 #pragma once
 
@@ -26,7 +29,8 @@ class Faults {
 
   struct Outcome {
     CUresult result = CUDA_SUCCESS;
-    Time delay = 0;
+    Time delay = 0;  // of the caller
+    Time slow = 0;   // of what the call submits
   };
   // What the `call`-th call (from 1) of a function should meet.
   Outcome Meet(const char* function, uint64_t call);
@@ -41,6 +45,7 @@ class Faults {
   };
   std::vector<Rule> rules_;
   bool device_lost_ = false;
+  uint64_t calls_ = 0;  // of any function
 };
 
 }  // namespace atp::sim

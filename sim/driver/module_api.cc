@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuModule*: code loaded into the current context.
-#include <cstring>
-
 #include "sim/driver/driver.h"
 #include "sim/driver/image.h"
+#include "sim/driver/jit_log.h"
 #include "sim/driver/module.h"
 
 namespace atp::sim {
 namespace {
-
-// Copies the reason of a failure to where the program asked for it (cuModuleLoadDataEx).
-void FillErrorLog(unsigned count, CUjit_option* options, void** values, const std::string& error) {
-  char* buffer = nullptr;
-  size_t bytes = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    if (options[i] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(values[i]);
-    if (options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-      bytes = reinterpret_cast<size_t>(values[i]);
-  }
-  if (!buffer || bytes == 0) return;
-  const size_t copied = std::min(bytes - 1, error.size());
-  std::memcpy(buffer, error.data(), copied);
-  buffer[copied] = 0;
-}
 
 CUresult Load(Call& call, CUmodule* out, const Image& image, std::string* error) {
   *error = image.error;
@@ -63,7 +47,7 @@ ATP_API cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
   if (!module || !image || (count && (!options || !values))) return CUDA_ERROR_INVALID_VALUE;
   std::string error;
   const CUresult result = Load(call, module, ReadImage(image, 0), &error);
-  if (result != CUDA_SUCCESS) FillErrorLog(count, options, values, error);
+  if (result != CUDA_SUCCESS) JitLog::Of(count, options, values).Write(error);
   return result;
 }
 

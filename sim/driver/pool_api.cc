@@ -96,9 +96,12 @@ ATP_API cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
     return result;
   if (address == 0) return CUDA_SUCCESS;
   const Allocation* allocation = call.driver.memory().Find(address);
-  const bool pooled =
-      allocation && allocation->begin == address && allocation->kind == MemoryKind::kPooled;
-  return pooled ? Submit(call, *stream, FreeTask{address}) : CUDA_ERROR_INVALID_VALUE;
+  if (!allocation || allocation->begin != address) return CUDA_ERROR_INVALID_VALUE;
+  // Memory of cuMemAlloc may be freed in stream order as well ("CUDA C++ Programming Guide", stream
+  // ordered memory allocator). A capture makes a free node, which takes a graph's allocation only.
+  const bool plain = allocation->kind == MemoryKind::kDevice && !IsCapturing(*stream);
+  const bool freeable = plain || allocation->kind == MemoryKind::kPooled;
+  return freeable ? Submit(call, *stream, FreeTask{address}) : CUDA_ERROR_INVALID_VALUE;
 }
 
 ATP_API cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice ordinal) {

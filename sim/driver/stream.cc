@@ -83,6 +83,7 @@ CUresult Submit(Call& call, Stream& stream, Task task) {
   if (IsCapturing(stream)) return CaptureTask(call, stream, std::move(task));
   if (const CUresult result = CheckImplicitDependency(call.driver, stream); result != CUDA_SUCCESS)
     return result;
+  if (call.slow) call.machine().SubmitDelay(call.lane(), stream.id, call.slow);
   AwaitHostFunctions(call, stream);
   Pump(call.driver);
   const uint64_t order = call.driver.NextOrder();
@@ -219,6 +220,9 @@ CUresult RunTask(Driver& driver, Lane lane, Stream& stream, const Task& task) {
       Allocation* allocation = driver.memory().Find(t.address);
       if (!allocation || allocation->begin != t.address) return CUDA_ERROR_INVALID_VALUE;
       if (allocation->pool && !allocation->of_graph) PoolFree(driver, lane, allocation, &stream);
+      // Work before it in the stream has been executed: the bytes can go. The model gives them back
+      // now, not when virtual time has passed that work.
+      if (allocation->kind == MemoryKind::kDevice) driver.memory().Free(lane, allocation);
       return CUDA_SUCCESS;
     }
   };

@@ -19,7 +19,8 @@ namespace {
 // Checks what a program wants of physical memory, and finds the device.
 CUresult CheckProp(Call& call, const CUmemAllocationProp* prop, int* device) {
   if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return CUDA_ERROR_NOT_SUPPORTED;
   switch (prop->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: {
       const Device* found = call.driver.DeviceAt(prop->location.id);
@@ -123,6 +124,7 @@ ATP_API cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   memory->bytes = bytes;
   memory->prop = *prop;
   memory->device = device;
+  memory->number = call.driver.NextNumber();
   *out = reinterpret_cast<CUmemGenericAllocationHandle>(call.driver.physical.Add(memory));
   return CUDA_SUCCESS;
 }

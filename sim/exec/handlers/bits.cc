@@ -121,6 +121,17 @@ struct Bmsk {
     return mask << position;
   }
 };
+template <bool kSigned, bool kWrap>
+struct Szext {
+  static ATP_INLINE uint32_t Do(uint32_t value, uint32_t width) {
+    if (kWrap) width &= 31;
+    if (width == 0) return 0;
+    if (width >= 32) return value;
+    uint32_t low = value & ((1u << width) - 1);
+    bool negative = kSigned && (low >> (width - 1) & 1) != 0;
+    return negative ? low | UINT32_MAX << width : low;
+  }
+};
 template <bool kLeft, bool kWrap>
 struct Funnel {  // a = low word, b = high word
   static ATP_INLINE uint32_t Do(uint32_t a, uint32_t b, uint32_t c) {
@@ -330,6 +341,15 @@ Handler PickShift(const ptx::Op& op) {
       return nullptr;
   }
 }
+Handler PickSzext(const ptx::Op& op) {
+  bool wrap = op.Has(Mod::kWrap);
+  if (op.type() == Type::kU32)
+    return wrap ? Op2<Szext<false, true>, uint32_t, uint32_t, uint32_t>
+                : Op2<Szext<false, false>, uint32_t, uint32_t, uint32_t>;
+  if (op.type() != Type::kS32) return nullptr;
+  return wrap ? Op2<Szext<true, true>, uint32_t, uint32_t, uint32_t>
+              : Op2<Szext<true, false>, uint32_t, uint32_t, uint32_t>;
+}
 Handler PickFunnel(const ptx::Op& op) {
   bool wrap = op.Has(Mod::kWrap);
   if (!wrap && !op.Has(Mod::kClamp)) return nullptr;
@@ -384,6 +404,8 @@ Handler PickBits(const ptx::Op& op) {
     case Base::kBmsk:
       return op.Has(Mod::kWrap) ? Op2<Bmsk<true>, uint32_t, uint32_t, uint32_t>
                                 : Op2<Bmsk<false>, uint32_t, uint32_t, uint32_t>;
+    case Base::kSzext:
+      return PickSzext(op);
     case Base::kShf:
       return type == Type::kB32 ? PickFunnel(op) : nullptr;
     case Base::kLop3:

@@ -56,6 +56,79 @@ TEST(Faults, ALostDeviceStaysLost) {
   });
 }
 
+TEST(Faults, AnyCallCanBeCounted) {
+  // cuInit, cuCtxCreate, then the third call of whatever function.
+  RunWith({{"ATP_SIM_FAULT", "*:3=304"}}, [] {
+    Prepare();
+    CUstream stream = nullptr;
+    EXPECT_RESULT(CUDA_ERROR_OPERATING_SYSTEM, cuStreamCreate(&stream, 0));
+    EXPECT_CUDA(cuStreamCreate(&stream, 0));
+  });
+}
+
+TEST(Faults, InitialisationCanFail) {
+  RunWith({{"ATP_SIM_FAULT", "cuInit:1=100"}}, [] {
+    int count = 0;
+    EXPECT_RESULT(CUDA_ERROR_NO_DEVICE, cuInit(0));
+    EXPECT_RESULT(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&count));
+    EXPECT_CUDA(cuInit(0));
+  });
+}
+
+TEST(Faults, ASlowCopyTakesTheDevicesTimeNotTheCallers) {
+  RunWith({{"ATP_SIM_FAULT", "cuMemcpyHtoDAsync_v2:2=slow:20ms"}}, [] {
+    Prepare();
+    CUdeviceptr address = 0;
+    void* pinned = nullptr;
+    ASSERT_CUDA(cuMemAlloc(&address, 1 << 20));
+    ASSERT_CUDA(cuMemAllocHost(&pinned, 1 << 20));
+    for (uint64_t least : {0u, 20'000'000u, 0u}) {
+      const uint64_t before = atpSimNow();
+      ASSERT_CUDA(cuMemcpyHtoDAsync(address, pinned, 1 << 20, nullptr));
+      EXPECT_LT(atpSimNow() - before, 1'000'000u) << "the call itself does not wait";
+      ASSERT_CUDA(cuCtxSynchronize());
+      EXPECT_GE(atpSimNow() - before, least);
+      EXPECT_LT(atpSimNow() - before, least + 1'000'000);
+    }
+  });
+}
+
+TEST(Faults, APerThreadTwinCountsAsTheSymbolItself) {
+  RunWith({{"ATP_SIM_FAULT", "cuMemcpyHtoDAsync_v2:1=700"}}, [] {
+    Prepare();
+    CUdeviceptr address = 0;
+    int value = 1;
+    ASSERT_CUDA(cuMemAlloc(&address, 16));
+    void* twin = nullptr;
+    ASSERT_CUDA(cuGetProcAddress("cuMemcpyHtoDAsync", &twin, 13000,
+                                 CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+    const auto copy =
+        reinterpret_cast<CUresult (*)(CUdeviceptr, const void*, size_t, CUstream)>(twin);
+    EXPECT_RESULT(CUDA_ERROR_ILLEGAL_ADDRESS, copy(address, &value, sizeof value, nullptr));
+    EXPECT_CUDA(copy(address, &value, sizeof value, nullptr));
+  });
+}
+
+TEST(Faults, OneLaunchCanFail) {
+  RunWith({{"ATP_SIM_FAULT", "cuLaunchKernel:2=719"}}, [] {
+    Prepare();
+    CUmodule module = nullptr;
+    CUfunction fill = nullptr;
+    ASSERT_CUDA(cuModuleLoad(&module, ATP_TEST_PTX));
+    ASSERT_CUDA(cuModuleGetFunction(&fill, module, "Fill"));
+    CUdeviceptr out = 0;
+    int value = 1, count = 1;
+    ASSERT_CUDA(cuMemAlloc(&out, 16));
+    void* arguments[] = {&out, &value, &count};
+    const auto launch = [&] {
+      return cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, nullptr, arguments, nullptr);
+    };
+    EXPECT_CUDA(launch());
+    EXPECT_RESULT(CUDA_ERROR_LAUNCH_FAILED, launch());
+    EXPECT_CUDA(launch());
+  });
+}
+
 // --- the symbols that only the simulated driver has
 
 class Lanes : public DriverTest {};

@@ -349,5 +349,23 @@ TEST_F(Graphs, EventsOfOutsideCannotBeWaitedForInside) {
   EXPECT_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream_, &captured));
 }
 
+TEST_F(Graphs, APictureOfAGraphHasItsNodesAndEdges) {
+  CUgraph graph = nullptr;
+  CUgraphNode first = nullptr, second = nullptr;
+  const std::string path = TemporaryFile("dot");
+  ASSERT_CUDA(cuGraphCreate(&graph, 0));
+  ASSERT_CUDA(cuGraphAddEmptyNode(&first, graph, nullptr, 0));
+  ASSERT_CUDA(cuGraphAddEmptyNode(&second, graph, &first, 1));
+  ASSERT_CUDA(cuGraphDebugDotPrint(graph, path.c_str(), 0));
+  const std::string text = ReadText(path);
+  EXPECT_EQ(text.find("digraph"), 0u) << text;
+  EXPECT_NE(text.find("n0 -> n1;"), std::string::npos) << text;
+  EXPECT_EQ(text.find("n1 -> n0;"), std::string::npos) << text;
+  EXPECT_RESULT(CUDA_ERROR_OPERATING_SYSTEM,
+                cuGraphDebugDotPrint(graph, "/no/such/folder/file", 0));
+  EXPECT_CUDA(cuGraphDestroy(graph));
+  remove(path.c_str());
+}
+
 }  // namespace
 }  // namespace atp::sim

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "sim/host_symbols.h"
 #include "tests/sim/driver/driver_test_support.h"
 
 namespace atp::sim {
@@ -182,6 +183,43 @@ TEST_F(Managed, SetsOfManagedMemoryWaitForTheirEnd) {
   EXPECT_CUDA(cuStreamQuery(nullptr));
   ASSERT_CUDA(cuMemsetD8(device, 1, 8 * kMiB));
   EXPECT_RESULT(CUDA_ERROR_NOT_READY, cuStreamQuery(nullptr));
+}
+
+TEST(SeveralDevices, ManagedMemoryMovesToTheDeviceThatTouchesIt) {
+  RunWith({{"ATP_SIM_DEVICES", "2"}}, [] {
+    constexpr int kCount = 1 << 20;
+    CUdeviceptr shared = 0;
+    CUcontext contexts[2];
+    CUfunction increment[2];
+    ASSERT_CUDA(cuInit(0));
+    for (int device = 0; device < 2; ++device) {
+      CUmodule module = nullptr;
+      ASSERT_CUDA(cuDevicePrimaryCtxRetain(&contexts[device], device));
+      ASSERT_CUDA(cuCtxSetCurrent(contexts[device]));
+      ASSERT_CUDA(cuModuleLoad(&module, ATP_TEST_PTX));
+      ASSERT_CUDA(cuModuleGetFunction(&increment[device], module, "Increment"));
+    }
+    ASSERT_CUDA(cuMemAllocManaged(&shared, kCount * sizeof(int), CU_MEM_ATTACH_GLOBAL));
+    ASSERT_CUDA(cuMemsetD32(shared, 0, kCount));
+    const auto run_on = [&](int device) {
+      int count = kCount;
+      void* arguments[] = {&shared, &count};
+      EXPECT_CUDA(cuCtxSetCurrent(contexts[device]));
+      const uint64_t start = atpSimNow();
+      EXPECT_CUDA(cuLaunchKernel(increment[device], kCount / 256, 1, 1, 256, 1, 1, 0, nullptr,
+                                 arguments, nullptr));
+      EXPECT_CUDA(cuCtxSynchronize());
+      return atpSimNow() - start;
+    };
+    run_on(0);
+    const uint64_t at_home = run_on(0), moved = run_on(1), settled = run_on(1), back = run_on(0);
+    EXPECT_GT(moved, 2 * at_home);
+    EXPECT_LT(settled, moved / 2);
+    EXPECT_GT(back, 2 * at_home);
+    int last = 0;
+    ASSERT_CUDA(cuMemcpyDtoH(&last, shared + 4 * (kCount - 1), sizeof last));
+    EXPECT_EQ(last, 5);
+  });
 }
 
 TEST(DevicesWithoutFaults, HaveNoHintsAndNoOversubscription) {

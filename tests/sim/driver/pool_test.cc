@@ -84,7 +84,42 @@ TEST_F(Pools, TheDefaultPoolServesPlainStreamOrderedAllocations) {
   EXPECT_EQ(of_pointer, default_pool);
   EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemPoolDestroy(default_pool));
   EXPECT_CUDA(cuMemFree(address));  // a plain free takes it too
-  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(Alloc(16), first_));
+}
+
+TEST_F(Pools, OrdinaryDeviceMemoryIsFreedInStreamOrderToo) {
+  size_t before = 0, after = 0, total = 0;
+  ASSERT_CUDA(cuMemGetInfo(&before, &total));
+  const CUdeviceptr address = Alloc(4 * kMiB);
+  ASSERT_CUDA(cuMemsetD8Async(address, 1, 4 * kMiB, first_));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(address + 512, first_));
+  EXPECT_CUDA(cuMemFreeAsync(address, first_));
+  ASSERT_CUDA(cuStreamSynchronize(first_));
+  ASSERT_CUDA(cuMemGetInfo(&after, &total));
+  EXPECT_EQ(before, after);
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemFree(address));
+}
+
+TEST_F(Pools, ACaptureFreesMemoryOfGraphsOnly) {
+  const CUdeviceptr address = Alloc(kMiB);
+  CUgraph graph = nullptr;
+  ASSERT_CUDA(cuStreamBeginCapture(first_, CU_STREAM_CAPTURE_MODE_RELAXED));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(address, first_));
+  cuStreamEndCapture(first_, &graph);
+  if (graph) {
+    EXPECT_CUDA(cuGraphDestroy(graph));
+  }
+  EXPECT_CUDA(cuMemFree(address));
+}
+
+TEST_F(Pools, ManagedAndHostMemoryIsNotFreedInStreamOrder) {
+  void* pinned = nullptr;
+  ASSERT_CUDA(cuMemAllocHost(&pinned, 4096));
+  const CUdeviceptr managed = AllocManaged(kMiB);
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(managed, first_));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE,
+                cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(pinned), first_));
+  EXPECT_CUDA(cuMemFree(managed));
+  EXPECT_CUDA(cuMemFreeHost(pinned));
 }
 
 TEST_F(Pools, TooMuchIsOutOfMemory) {
