@@ -38,9 +38,13 @@ make_userland() {
   done
   [ -x "$userland/usr/bin/apt-get" ] || skip "Debian 11 could not be fetched"
   inside apt-get update -qq >&2
-  inside apt-get install -y -qq --no-install-recommends g++ ninja-build python3-pip python3-venv libcli11-dev nlohmann-json3-dev \
+  inside apt-get install -y -qq --no-install-recommends g++ ninja-build python3-pip python3-venv nlohmann-json3-dev \
     libflatbuffers-dev flatbuffers-compiler libc6-dev binutils >&2
   inside python3 -m pip install -q 'cmake==3.25.*' >&2
+  # Debian 11 has no CLI11: headers only, taken from this machine's package.
+  dpkg -L libcli11-dev | while IFS= read -r file; do
+    [ ! -f "$file" ] || cp --parents "$file" "$userland"
+  done
   touch "$userland/complete"
 }
 [ -f "$userland/complete" ] || make_userland

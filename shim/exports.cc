@@ -13,6 +13,7 @@
 #include "shim/on_module.h"
 #include "shim/on_query.h"
 #include "shim/on_set.h"
+#include "shim/on_tensor_map.h"
 #include "shim/on_vmm.h"
 #include "shim/on_wait.h"
 #include "shim/reentry.h"
