@@ -8,6 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 readonly EXIT_SKIPPED=77
+CMAKE_WHEEL=cmake==3.25.2
 MIRRORS=(http://deb.debian.org/debian http://archive.debian.org/debian)
 
 output=$ROOT/build/packages
@@ -40,7 +41,9 @@ make_userland() {
   inside apt-get update -qq >&2
   inside apt-get install -y -qq --no-install-recommends g++ ninja-build python3-pip python3-venv nlohmann-json3-dev \
     libflatbuffers-dev flatbuffers-compiler libc6-dev binutils >&2
-  inside python3 -m pip install -q 'cmake==3.25.*' >&2
+  # Debian 11's CMake is too old. The wheel is fetched out here, where pip knows how.
+  python3 -m pip download -q --no-deps --only-binary :all: --dest "$userland/root/wheels" "$CMAKE_WHEEL" >&2
+  inside sh -c 'python3 -m pip install -q --no-index /root/wheels/cmake-*.whl' >&2
   # Debian 11 has no CLI11: headers only, taken from this machine's package.
   dpkg -L libcli11-dev | while IFS= read -r file; do
     [ ! -f "$file" ] || cp --parents "$file" "$userland"

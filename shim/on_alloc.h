@@ -31,7 +31,7 @@ CUresult OnMemFree(CUdeviceptr address) {
   return ReleaseAllocation(address);
 }
 
-// The program's own managed memory stays the program's business: it is counted, not hinted.
+// The program's own managed memory stays the program's business: neither counted nor hinted.
 template <HookId id>
 CUresult OnMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
   return Row<id>::Real()(address, bytes, flags);
