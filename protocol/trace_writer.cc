@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "protocol/trace_writer.h"
 
+#include <functional>
+#include <map>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "trace_generated.h"
@@ -13,11 +14,6 @@ namespace {
 // Rows in a chunk: large enough that its cost disappears among them, small enough to lose little.
 constexpr size_t kChunkRows = 8192;
 
-struct StringHash {
-  using is_transparent = void;
-  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-};
-
 }  // namespace
 
 struct TraceWriter::Impl {
@@ -27,7 +23,7 @@ struct TraceWriter::Impl {
   Sink sink;
   bool header_written = false, failed = false;
   flatbuffers::FlatBufferBuilder builder{1 << 20};
-  std::unordered_map<std::string, uint32_t, StringHash, std::equal_to<>> numbers;
+  std::map<std::string, uint32_t, std::less<>> numbers;
   std::vector<std::string> new_strings;
   std::vector<wire::Allocation> allocations;
   std::vector<wire::Free> frees;

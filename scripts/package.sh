@@ -2,21 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a Debian package and a Python wheel of one file each: the shim, the command atp and the simulated machine. What is packed needs nothing
 # but glibc, of the version of the system on which this runs (for old ones: scripts/package_in_debian_11.sh).
-# Usage: scripts/package.sh [--output FOLDER] [--build FOLDER]
-#   --output  where the packages go (build/packages)
-#   --build   pack this finished build as it is, instead of making one of our own in build/package
+# Usage: scripts/package.sh [--output FOLDER] [--build FOLDER] [--without-sim]
+#   --output       where the packages go (build/packages)
+#   --build        pack this finished build as it is, instead of making one of our own in build/package
+#   --without-sim  leave the simulated machine out: it needs g++ 11, the rest g++ 10
 # Exit: 0 done, 1 trouble, 2 usage, 3 something must be installed and --no-install was given.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 
-output=$ROOT/build/packages build=
+output=$ROOT/build/packages build= parts='protocol;policy;sim;shim;cli'
 while [ $# -gt 0 ]; do
   case $1 in
     --output) output=${2:?--output needs a folder} && shift 2 ;;
     --build) build=${2:?--build needs a folder} && shift 2 ;;
+    --without-sim) parts='protocol;policy;shim;cli' && shift ;;
     --no-install) NO_INSTALL=1 && shift ;;
-    -h | --help) sed -n '3,8s/^# //p' "$0" && exit 0 ;;
+    -h | --help) sed -n '3,9s/^# //p' "$0" && exit 0 ;;
     *) say "unknown option $1 (see --help)" && exit "$EXIT_USAGE" ;;
   esac
 done
@@ -26,7 +28,7 @@ make_build() {
   build=$ROOT/build/package
   local static='-static-libstdc++ -static-libgcc'
   cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF -DATP_LP=OFF -DCMAKE_INSTALL_LIBDIR=lib \
-    '-DATP_PARTS=protocol;policy;sim;shim;cli' "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" >&2
+    "-DATP_PARTS=$parts" "-DCMAKE_EXE_LINKER_FLAGS=$static" "-DCMAKE_SHARED_LINKER_FLAGS=$static" >&2
   cmake --build "$build" -j "$(nproc)" >&2
 }
 

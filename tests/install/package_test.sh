@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Installs a Debian package and a wheel, each into a place of its own, and has each serve a program that needs more memory than a simulated card has.
-# Usage: package_test.sh FOLDER_WITH_PACKAGES
+# Packages without the simulated machine serve processes on a driver that does nothing; CUDA_INCLUDE says where cuda.h is, to compile them.
+# Usage: [CUDA_INCLUDE=FOLDER] package_test.sh FOLDER_WITH_PACKAGES
 set -euo pipefail
 packages=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,9 +15,31 @@ fail() {
 
 ${CC:-gcc} -o "$work/program" "$here/package_program.c" -ldl || fail "the program does not compile"
 
+serves_processes() {  # serves_processes PREFIX
+  local prefix=$1 way
+  if [ ! -x "$work/guest" ]; then
+    mkdir -p "$work/noop"
+    ${CXX:-g++} -std=c++20 -shared -fPIC -O1 -isystem "$CUDA_INCLUDE" -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o "$work/noop/libcuda.so.1" \
+      "$here/../../bench/shim/noop_driver.cc" || fail "the driver that does nothing does not compile"
+    ${CXX:-g++} -std=c++20 -O1 -isystem "$CUDA_INCLUDE" -o "$work/guest" "$here/../preload/guests/guest.cc" -ldl -pthread ||
+      fail "the guest does not compile"
+  fi
+  export LD_LIBRARY_PATH=$work/noop
+  for way in use threads fork-before fork-after exec static-destructor dlclose; do
+    "$work/guest" $way >"$work/native" 2>&1 || true
+    LD_PRELOAD=$prefix/lib/libatpshim.so "$work/guest" $way >"$work/served" 2>&1 || true
+    diff "$work/native" "$work/served" || fail "the process '$way' is not as without the shim"
+  done
+  LD_PRELOAD=$prefix/lib/libatpshim.so /bin/true 2>"$work/true" && [ ! -s "$work/true" ] || { cat "$work/true"; fail "it does not load"; }
+  "$prefix/bin/atp" doctor -- "$work/guest" use >"$work/doctor" 2>&1 || { cat "$work/doctor"; fail "atp doctor"; }
+  grep -q 'cuMemAlloc_v2: 3 calls' "$work/doctor" || { cat "$work/doctor"; fail "the calls did not come to the shim"; }
+  unset LD_LIBRARY_PATH
+}
+
 serves() {  # serves PREFIX
   local prefix=$1
   [ -x "$prefix/bin/atp" ] || fail "no bin/atp in $prefix"
+  [ -d "$prefix/lib/atp/sim" ] || { serves_processes "$prefix"; return; }
   if LD_LIBRARY_PATH=$prefix/lib/atp/sim ATP_SIM_GPU=tiny ATP_SIM_MEMORY=32MiB "$work/program" >"$work/native"; then
     fail "the program fits the card, so this test shows nothing"
   fi
