@@ -109,6 +109,25 @@ void Arena::ReturnRange(uint64_t offset, uint64_t bytes) {
   free_[offset] = bytes;
 }
 
+bool Arena::MapDeviceView(uint64_t address, uint64_t bytes, int file, uint64_t offset) {
+  void* const view = reinterpret_cast<void*>(address + static_cast<uint64_t>(device_delta_));
+  void* const mapped =
+      mmap(view, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file,
+           static_cast<off_t>(offset));
+  if (mapped == MAP_FAILED) return false;
+  madvise(view, bytes, MADV_DONTFORK);
+  madvise(view, bytes, MADV_DONTDUMP);
+  return true;
+}
+
+bool Arena::MapForeign(uint64_t address, uint64_t bytes, int file, uint64_t offset) {
+  return MapDeviceView(address, bytes, file, offset);
+}
+
+bool Arena::UnmapForeign(uint64_t address, uint64_t bytes) {
+  return MapDeviceView(address, bytes, file_, address - begin_);
+}
+
 bool Arena::SetProgramAccess(uint64_t address, uint64_t bytes, bool accessible, bool writable) {
   const int protection = !accessible ? PROT_NONE : writable ? PROT_READ | PROT_WRITE : PROT_READ;
   return mprotect(reinterpret_cast<void*>(address), bytes, protection) == 0;

@@ -27,6 +27,17 @@ class Arena {
   // Makes a range of the program's view accessible or not. Page aligned.
   bool SetProgramAccess(uint64_t address, uint64_t bytes, bool accessible, bool writable = true);
 
+  // Where an address lies in the memory file, for another process that maps it.
+  struct Place {
+    int file = -1;
+    uint64_t offset = 0;
+  };
+  Place PlaceOf(uint64_t address) const { return {file_, address - begin_}; }
+  // Puts a piece of another process's memory file behind an allocated range (the device's view of
+  // it; the program's stays inaccessible), and our own file back. Page aligned.
+  bool MapForeign(uint64_t address, uint64_t bytes, int file, uint64_t offset);
+  bool UnmapForeign(uint64_t address, uint64_t bytes);
+
   bool Contains(uint64_t address) const { return address >= begin_ && address - begin_ < bytes_; }
   // What to add to an address of the program's view to get the device's view.
   int64_t device_delta() const { return device_delta_; }
@@ -34,6 +45,7 @@ class Arena {
  private:
   Arena() = default;
   void ReturnRange(uint64_t offset, uint64_t bytes);
+  bool MapDeviceView(uint64_t address, uint64_t bytes, int file, uint64_t offset);
 
   int file_ = -1;
   uint64_t begin_ = 0;

@@ -200,12 +200,32 @@ void Memory::Free(Lane lane, Allocation* allocation) {
     case MemoryKind::kPinned:
       munmap(reinterpret_cast<void*>(begin), reserved);
       break;
+    case MemoryKind::kImported: {
+      const uint64_t start = begin / kPage * kPage;
+      arena_.UnmapForeign(start, reserved);
+      arena_.Free(start, reserved);
+      break;
+    }
     case MemoryKind::kRegistered:
     case MemoryKind::kPooled:
     case MemoryKind::kMapped:
       break;
   }
   Remove(allocation);
+}
+
+Allocation* Memory::Import(Context* context, int file, uint64_t offset, uint64_t bytes) {
+  const uint64_t into_page = offset % kPage;
+  const uint64_t reserved = RoundUp(into_page + bytes, kBlockBytes);
+  const uint64_t start = arena_.Allocate(reserved, kBlockBytes);
+  if (!start) return nullptr;
+  if (!arena_.MapForeign(start, reserved, file, offset - into_page)) {
+    arena_.Free(start, reserved);
+    return nullptr;
+  }
+  auto record = NewRecord(context, start + into_page, bytes, MemoryKind::kImported);
+  record->reserved = reserved;
+  return Insert(std::move(record));
 }
 
 void Memory::FreeAllOf(Lane lane, Context* context) {
@@ -267,6 +287,7 @@ bool MayAccess(const Context& context, const Allocation& allocation) {
     case MemoryKind::kMapped:
       return (allocation.peers & self) != 0;
     case MemoryKind::kDevice:
+    case MemoryKind::kImported:
       break;
   }
   if (allocation.device == context.device->index) return true;

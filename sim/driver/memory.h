@@ -32,6 +32,7 @@ enum class MemoryKind {
   kRegistered,  // page-locked memory of the program (cuMemHostRegister)
   kPooled,      // from a memory pool, stream ordered
   kMapped,      // a mapping made by the virtual memory calls
+  kImported,    // plain device memory of another process (cuIpcOpenMemHandle)
 };
 
 // What cuMemAdvise and cuMemPrefetchAsync have said about a piece of managed memory.
@@ -82,6 +83,10 @@ class Memory {
   void Free(Lane lane, Allocation* allocation);
   // Frees everything that was allocated in a context.
   void FreeAllOf(Lane lane, Context* context);
+
+  // Memory of another process's file: `bytes` at `offset`. Costs the card nothing: the other
+  // process's card holds it. Null when it cannot be mapped.
+  Allocation* Import(Context* context, int file, uint64_t offset, uint64_t bytes);
 
   // A piece that somebody else has already backed (pools, mappings). Takes ownership of the record
   // only.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a library that exports what it allocates, and does the same itself:
 //   exports LIBRARY
-// On the simulated driver an export of plain memory is "not supported", and of managed memory
-// "invalid value", as it is on NVIDIA's.
+// Plain memory can be exported; managed memory is "invalid value", as it is with NVIDIA's driver.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

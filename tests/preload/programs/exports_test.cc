@@ -10,7 +10,7 @@ namespace {
 
 const std::string kFolder = ATP_PROGRAM_FOLDER;
 // What the simulated driver says of plain and of managed memory.
-constexpr const char* kPlain = "CUDA_ERROR_NOT_SUPPORTED";
+constexpr const char* kPlain = "CUDA_SUCCESS";
 constexpr const char* kManaged = "CUDA_ERROR_INVALID_VALUE";
 
 Finished With(const std::string& library, Environment environment) {
