@@ -96,6 +96,42 @@ std::vector<Plan::Piece> InitiallyResident(const Trace& trace, const Lifetimes& 
 
 }  // namespace
 
+Bytes HostBytes(const Trace& trace, const Lifetimes& life, const Layout& layout) {
+  std::vector<Bytes> reach(life.intervals.size(), 0);  // an interval's pieces begin at offset 0
+  for (const Layout::Piece& p : layout.out) {
+    reach[p.interval] = std::max(reach[p.interval], p.offset + p.bytes);
+  }
+  // Intervals of a tensor come in order; its pages stay from the first that reaches them.
+  const size_t n = trace.launches.size();
+  std::vector<Bytes> so_far(trace.tensors.size(), 0);
+  std::vector<int64_t> change(n + 1, 0);
+  std::vector<size_t> last_use(trace.tensors.size(), 0);
+  for (size_t k = 0; k < n; ++k) {
+    for (const auto* list : {&trace.launches[k].reads, &trace.launches[k].writes}) {
+      for (uint32_t t : *list) {
+        if (t < last_use.size()) last_use[t] = k;
+      }
+    }
+  }
+  Bytes always = 0;
+  for (size_t i = 0; i < life.intervals.size(); ++i) {
+    const InactiveInterval& interval = life.intervals[i];
+    const uint32_t t = interval.tensor;
+    if (reach[i] <= so_far[t]) continue;
+    const Bytes more = reach[i] - so_far[t];
+    so_far[t] = reach[i];
+    if (trace.tensors[t].global) {
+      always += more;
+    } else {
+      change[interval.last_use] += static_cast<int64_t>(more);
+      change[last_use[t] + 1] -= static_cast<int64_t>(more);
+    }
+  }
+  int64_t now = 0, most = 0;
+  for (int64_t step : change) most = std::max(most, now += step);
+  return always + static_cast<Bytes>(most);
+}
+
 Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& copied,
             const Layout& layout) {
   const size_t n = trace.launches.size();
@@ -122,6 +158,7 @@ Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& 
   auto by_start = [](const Move& a, const Move& b) { return a.start < b.start; };
   std::stable_sort(plan.evictions.begin(), plan.evictions.end(), by_start);
   std::stable_sort(plan.fetches.begin(), plan.fetches.end(), by_start);
+  plan.host_bytes = HostBytes(trace, life, layout);
   plan.initially_resident = InitiallyResident(trace, life, layout);
   return plan;
 }

@@ -12,6 +12,10 @@
 
 namespace atp::policy {
 
+// The most host memory at once: of every tensor, what has left since it was born; global ones keep
+// it from period to period.
+Bytes HostBytes(const Trace& trace, const Lifetimes& life, const Layout& layout);
+
 // `copied`: per interval, false where it leaves without a copy.
 Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& copied,
             const Layout& layout);

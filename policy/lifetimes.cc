@@ -60,6 +60,19 @@ class Ranges {
 
 }  // namespace
 
+void Hold(const std::vector<bool>& tensors, Lifetimes* life) {
+  Ranges held(life->live.size());
+  auto is_held = [&](const InactiveInterval& i) {
+    return i.tensor < tensors.size() && tensors[i.tensor];
+  };
+  for (const InactiveInterval& i : life->intervals) {
+    if (is_held(i)) held.Add(i.last_use + 1, i.next_use - 1, i.bytes);
+  }
+  std::erase_if(life->intervals, is_held);
+  const std::vector<Bytes> sums = held.Sums();
+  for (size_t k = 0; k < sums.size(); ++k) life->touched[k] += sums[k];
+}
+
 Lifetimes FindLifetimes(const Trace& trace) {
   const uint32_t n = static_cast<uint32_t>(trace.launches.size());
   Lifetimes result;

@@ -30,6 +30,9 @@ struct Lifetimes {
   std::vector<bool> written;                // per tensor: some launch of the period writes it
 };
 
+// The tensors keep their room: their intervals go, and their bytes count as touched meanwhile.
+void Hold(const std::vector<bool>& tensors, Lifetimes* life);
+
 // O(launches + touches). Tensor indices outside the trace are ignored.
 Lifetimes FindLifetimes(const Trace& trace);
 

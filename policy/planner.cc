@@ -100,6 +100,12 @@ std::string Problem(const Trace& trace, const Lifetimes& life, int64_t memory) {
   return "";
 }
 
+void HoldUnsure(const PlanOptions& options, Lifetimes* life) {
+  std::vector<bool> unsure;
+  for (double sure : options.confidence) unsure.push_back(!(sure >= options.least_confidence));
+  if (std::find(unsure.begin(), unsure.end(), true) != unsure.end()) Hold(unsure, life);
+}
+
 // What all attempts at one plan share.
 struct Task {
   const Trace& trace;
@@ -159,8 +165,17 @@ class Best {
   const std::optional<Layout>& layout() const { return layout_; }
   void Offer(std::optional<Layout> layout) {
     if (!layout || (layout_ && layout_->period <= layout->period)) return;
+    if (task_.trace.host_bytes > 0) {
+      const Bytes host = HostBytes(task_.trace, task_.life, *layout);
+      if (host > task_.trace.host_bytes) {
+        least_host_ = least_host_ == 0 ? host : std::min(least_host_, host);
+        return;
+      }
+    }
     layout_ = std::move(layout);
   }
+  // Of the plans that were refused because of it; 0 if none was.
+  Bytes least_host() const { return least_host_; }
   // The best so far exceeds the bound by no more than this share.
   bool Within(double share) {
     if (!layout_) return false;
@@ -173,6 +188,7 @@ class Best {
  private:
   const Task& task_;
   std::optional<Layout> layout_;
+  Bytes least_host_ = 0;
   double bound_ = -1;
 };
 
@@ -187,6 +203,7 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   for (uint32_t t : options.never_advised) {
     if (t < life.written.size()) life.written[t] = true;  // as if: its exits are copied
   }
+  HoldUnsure(options, &life);
   const std::string problem = Problem(trace, life, memory);
   if (!problem.empty()) return Infeasible(trace, problem);
   LinkRates rates = WithDriverTime(trace.link, options);
@@ -208,6 +225,11 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   }
   if (!best.Within(worth)) best.Offer(TryChase(task));
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
+  if (best.least_host() > 0) {
+    return Infeasible(trace, "a period needs " + std::to_string(best.least_host()) +
+                                 " bytes of host memory, but only " +
+                                 std::to_string(trace.host_bytes) + " may be used");
+  }
   return Infeasible(trace, "no schedule closes on itself within the memory");
 }
 

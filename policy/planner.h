@@ -37,6 +37,11 @@ struct PlanOptions {
   // caller cannot or will not advise.
   bool clean_leaves_free = false;
   std::vector<uint32_t> never_advised;
+  // Per tensor, how sure its uses are (extents.h, durations.h); empty = all are certain. What is
+  // less sure than `least_confidence` is neither moved nor counted on to leave: it is left to
+  // faults and keeps its room.
+  std::vector<double> confidence;
+  double least_confidence = 0.5;
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
   Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };
@@ -58,6 +63,9 @@ struct Plan {
   // host copy exists still costs its copy.
   std::vector<uint32_t> advised;
   Bytes moved_h2d = 0, moved_d2h = 0;
+  // Host memory that the period needs at once: unified memory keeps the host's pages of what has
+  // left until the tensor dies. Never more than Trace::host_bytes where that names a limit.
+  Bytes host_bytes = 0;
   bool feasible = true;  // false: `why` names the launch that cannot fit
   std::string why;
 };

@@ -194,6 +194,59 @@ TEST(Planner, SpreadsASweepOverAllTensors) {
   }
 }
 
+TEST(Planner, KeepsToTheHostMemoryOrSaysWhatItNeeds) {
+  TraceBuilder builder = Training(20, 64, 0.01);
+  PlanOptions options;
+  options.memory = 400 * kMiB;
+  const Plan plan = MakePlan(builder.trace(), options);
+  ASSERT_TRUE(plan.feasible);
+  // 944 MiB do not fit at the turn.
+  EXPECT_GE(plan.host_bytes, 944 * kMiB);
+  EXPECT_LE(plan.host_bytes, 1344 * kMiB);
+  builder.trace().host_bytes = plan.host_bytes;
+  EXPECT_TRUE(MakePlan(builder.trace(), options).feasible);
+  builder.trace().host_bytes = 900 * kMiB;
+  const Plan none = MakePlan(builder.trace(), options);
+  EXPECT_FALSE(none.feasible);
+  EXPECT_NE(none.why.find("host memory"), std::string::npos) << none.why;
+}
+
+TEST(Planner, CountsHostMemoryAsLongAsTheTensorLives) {
+  // a is away twice, and dies; then b is away: their pages are not needed at the same time.
+  TraceBuilder builder;
+  const uint32_t a = builder.Local(60), b = builder.Local(60), big = builder.Global(50);
+  builder.Run(1, {}, {a}).Run(1, {big}).Run(1, {a}).Run(1, {big}).Run(1, {a});
+  builder.Run(1, {}, {b}).Run(1, {big}).Run(1, {b});
+  PlanOptions options;
+  options.memory = 70 * kMiB;
+  const Plan plan = MakePlan(builder.trace(), options);
+  ASSERT_TRUE(plan.feasible) << plan.why;
+  EXPECT_GE(plan.host_bytes, 40 * kMiB + 40 * kMiB);  // of `a` or `b`, and of `big`
+  EXPECT_LE(plan.host_bytes, 60 * kMiB + 50 * kMiB);
+}
+
+TEST(Planner, LeavesWhatItIsNotSureOfWhereItIs) {
+  TraceBuilder builder;
+  std::vector<uint32_t> tensors;
+  for (int i = 0; i < 10; ++i) tensors.push_back(builder.Global(32));
+  for (uint32_t t : tensors) builder.Run(0.1, {t}, {t});
+  PlanOptions options;
+  options.memory = 200 * kMiB;
+  options.confidence.assign(10, 0.9);
+  options.confidence[2] = 0.2;
+  options.confidence[7] = 0.4;
+  const Plan plan = MakePlan(builder.trace(), options);
+  ASSERT_TRUE(plan.feasible) << plan.why;
+  ExpectValid(builder.trace(), plan, options.memory);
+  EXPECT_GT(plan.moved_h2d, 0u);
+  for (const auto* moves : {&plan.evictions, &plan.fetches}) {
+    for (const Move& move : *moves) EXPECT_TRUE(move.tensor != 2 && move.tensor != 7);
+  }
+  // With too little sure, nothing fits, and that is said.
+  options.confidence.assign(10, 0.1);
+  EXPECT_FALSE(MakePlan(builder.trace(), options).feasible);
+}
+
 TEST(Planner, NamesTheTensorsThatItCountsOnAsReadMostly) {
   TraceBuilder builder(100);
   std::vector<uint32_t> weights;
