@@ -246,13 +246,19 @@ class Slicer {
     Need(base, k);
   }
 
-  // Branches outside the slice, none of which decides about a touch.
+  // Follows the branches outside the slice too, none of which decides about a touch: parameters
+  // that decide them count as well, unless data does.
   void FindDataBranches() {
+    const auto params = slice_.params;
     for (uint32_t k = 0; k < body_.instructions.size(); ++k) {
       if (!IsBranch(OpOf(k)) || must_run_[k]) continue;
-      if (body_.instructions[k].guard >= 0 || OpOf(k).base == Base::kBrx)
-        slice_.data_branches = true;
+      NeedToRun(k);
+      NeedOperands(k, 0);
     }
+    if (Follow()) return;
+    slice_.data_branches = true;
+    slice_.params = params;
+    slice_.reason.clear();
   }
 
   const ptx::ParsedModule& module_;

@@ -90,6 +90,30 @@ TEST(TouchSlice, ABranchOnDataAroundArithmeticIsNoted) {
   EXPECT_TRUE(slice.data_branches);
 }
 
+TEST(TouchSlice, AParameterThatDecidesABranchAroundArithmeticCounts) {
+  const TouchSlice slice =
+      OneKernel(std::string(kElement) +
+                "ld.global.f32 %f1, [%d3]; setp.lt.f32 %p1, %f0, 0f00000000; @%p1 bra NEGATIVE;\n"
+                "mul.f32 %f1, %f1, 0f40000000; NEGATIVE: st.global.f32 [%d4], %f1; END: ret;")
+          .Slice();
+  EXPECT_FALSE(slice.depends_on_data) << slice.reason;
+  EXPECT_FALSE(slice.data_branches);
+  constexpr std::pair<uint32_t, uint32_t> kA{20, 4};
+  EXPECT_EQ(slice.params, (Ranges{kP, kQ, kN, kA}));
+}
+
+TEST(TouchSlice, ABranchOnTheThreadsPlaceIsNoDataBranch) {
+  const TouchSlice slice =
+      OneKernel(std::string(kElement) +
+                    "ld.global.u32 %r2, [%d3]; mov.u32 %r4, buffer; setp.ne.u32 %p1, %r1, 0;\n"
+                    "@%p1 bra OTHERS; st.shared.u32 [%r4], %r2; OTHERS: st.global.u32 [%d4], %r2;\n"
+                    "END: ret;",
+                ".shared .b32 buffer[64];\n")
+          .Slice();
+  EXPECT_FALSE(slice.depends_on_data) << slice.reason;
+  EXPECT_FALSE(slice.data_branches);
+}
+
 TEST(TouchSlice, AnAddressChosenUnderABranchOnDataIsData) {
   const TouchSlice slice =
       OneKernel(std::string(kElement) +
