@@ -5,8 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "examples/support/blocks.cuh"
+#include "examples/support/compare.h"
 #include "examples/support/device.h"
-#include "examples/support/random.h"
 
 namespace {
 
@@ -29,11 +30,6 @@ float Scale(long width) { return std::sqrt(3.0f / float(width)); }
 
 uint32_t Seed(const Settings& s, long layer) {
   return uint32_t(s.seed) + uint32_t(layer + 1) * kLayerSeed;
-}
-
-__global__ void Fill(float* values, size_t count, uint32_t seed, float scale) {
-  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) values[i] = Uniform(seed, uint32_t(i), scale);
 }
 
 // One block a row. The order of additions is fixed.
@@ -84,15 +80,6 @@ std::vector<float> ReferenceResult(const Settings& s) {
   return x;
 }
 
-double RelativeError(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
-    size += double(b[i]) * b[i];
-  }
-  return std::sqrt(difference / size);
-}
-
 bool Sweep(const Settings& s) {
   const size_t n = s.width, count = n * n;
   const size_t vector_bytes = n * sizeof(float);
@@ -105,15 +92,16 @@ bool Sweep(const Settings& s) {
   float* buffers[2] = {memory.Allocate<float>("x", n), memory.Allocate<float>("y", n)};
   std::printf("footprint %zu bytes in %zu tensors\n", memory.bytes(), memory.count());
   for (long l = 0; l < s.layers; ++l) {
-    Fill<<<unsigned((count + 255) / 256), 256>>>(layers[l], count, Seed(s, l), Scale(s.width));
+    Initialise<<<Blocks(count, kFlatThreads), kFlatThreads>>>(layers[l], count, Seed(s, l),
+                                                              Scale(s.width), 0);
   }
-  Fill<<<unsigned((n + 255) / 256), 256>>>(start, n, Seed(s, -1), 1.0f);
+  Initialise<<<Blocks(n, kFlatThreads), kFlatThreads>>>(start, n, Seed(s, -1), 1.0f, 0);
   CHECK_CUDA(cudaGetLastError());
 
   Stopwatch watch;
   const std::vector<float> expected = ReferenceResult(s);
   std::vector<float> result(n);
-  double worst = 0;
+  WorstError worst(kTolerance);
   for (long pass = 1; pass <= s.passes; ++pass) {
     watch.Start();
     const float* in = start;
@@ -129,13 +117,13 @@ bool Sweep(const Settings& s) {
     const double error = RelativeError(result, expected);
     std::printf("pass %ld  error %.2e  ms %.4f\n", pass, error, ms);
     std::fflush(stdout);
-    if (!(error <= worst)) worst = error;
+    worst.Note("", error);
   }
   std::printf("checksum %016llx\n",
               static_cast<unsigned long long>(Checksum(kChecksumStart, result.data(), n)));
-  std::printf("check: greatest relative error %.2e, allowed %.0e\n", worst, kTolerance);
+  const bool right = worst.Report();
   memory.FreeAll();
-  return worst < kTolerance;
+  return right;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // options. --check repeats the training on the CPU and compares.
 #include <cstdio>
 
+#include "examples/support/compare.h"
 #include "examples/support/device.h"
 #include "examples/transformer/model.cuh"
 #include "examples/transformer/reference.h"
@@ -47,16 +48,6 @@ Settings ParseSettings(int argc, char** argv) {
   return s;
 }
 
-// |a - b| / |b| over all values of a tensor.
-double RelativeError(const std::vector<float>& a, const std::vector<float>& b) {
-  double difference = 0, size = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    difference += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
-    size += double(b[i]) * b[i];
-  }
-  return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
-}
-
 // Follows the training on the CPU and keeps the greatest deviation.
 class Checker {
  public:
@@ -65,10 +56,10 @@ class Checker {
   void Step(const std::vector<int>& tokens, const std::vector<int>& targets, const Model& model,
             float loss) {
     const float expected = reference_.ForwardBackward(tokens, targets);
-    Note("loss", std::fabs(loss - expected) / expected);
+    worst_.Note("loss", std::fabs(loss - expected) / expected);
     for (size_t p = 0; p < model.shapes().size(); ++p) {
-      Note(model.shapes()[p].name + ".gradient",
-           RelativeError(model.Gradient(p), reference_.Gradient(p)));
+      worst_.Note(model.shapes()[p].name + ".gradient",
+                  RelativeError(model.Gradient(p), reference_.Gradient(p)));
     }
   }
 
@@ -76,27 +67,15 @@ class Checker {
 
   void Finish(const Model& model) {
     for (size_t p = 0; p < model.shapes().size(); ++p) {
-      Note(model.shapes()[p].name, RelativeError(model.Weights(p), reference_.Weights(p)));
+      worst_.Note(model.shapes()[p].name, RelativeError(model.Weights(p), reference_.Weights(p)));
     }
   }
 
-  bool Report() const {
-    std::printf("check: greatest relative error %.2e (%s), allowed %.0e\n", worst_, where_.c_str(),
-                kTolerance);
-    return worst_ < kTolerance;
-  }
+  bool Report() const { return worst_.Report(); }
 
  private:
-  void Note(const std::string& what, double error) {
-    if (error > worst_ || std::isnan(error)) {
-      worst_ = std::isnan(error) ? INFINITY : error;
-      where_ = what;
-    }
-  }
-
   Reference reference_;
-  double worst_ = 0;
-  std::string where_ = "none";
+  WorstError worst_{kTolerance};
 };
 
 uint64_t WeightsChecksum(const Model& model) {

@@ -5,36 +5,10 @@
 
 #include <cuda_runtime.h>
 
-#include "examples/support/random.h"
+#include "examples/support/blocks.cuh"
 #include "examples/transformer/config.h"
 
 namespace example {
-
-inline constexpr int kRowThreads = 128;   // threads that share a row
-inline constexpr int kFlatThreads = 256;  // threads of elementwise kernels
-
-// Sum or maximum over the block; every thread gets it. `scratch` holds kRowThreads values.
-template <bool kMaximum>
-__device__ inline float OverBlock(float value, float* scratch) {
-  const int thread = threadIdx.x;
-  scratch[thread] = value;
-  __syncthreads();
-  for (int step = kRowThreads / 2; step > 0; step /= 2) {
-    if (thread < step) {
-      const float other = scratch[thread + step];
-      scratch[thread] = kMaximum ? fmaxf(scratch[thread], other) : scratch[thread] + other;
-    }
-    __syncthreads();
-  }
-  const float result = scratch[0];
-  __syncthreads();
-  return result;
-}
-
-__global__ void Initialise(float* values, size_t count, uint32_t seed, float scale, float initial) {
-  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) values[i] = scale > 0 ? Uniform(seed, static_cast<uint32_t>(i), scale) : initial;
-}
 
 __global__ void Embed(const int* tokens, const float* token_table, const float* position_table,
                       float* out, int sequence, int width) {
@@ -128,15 +102,6 @@ __global__ void NormaliseBackwardParameters(const float* in, const float* means,
   d_shift[c] = shift;
 }
 
-// Gradient of a bias: the sum of each column.
-__global__ void SumColumns(const float* in, float* out, int rows, int columns) {
-  const int c = blockIdx.x * blockDim.x + threadIdx.x;
-  if (c >= columns) return;
-  float sum = 0;
-  for (int n = 0; n < rows; ++n) sum += in[size_t(n) * columns + c];
-  out[c] = sum;
-}
-
 // GELU in the form with tanh.
 __global__ void Gelu(const float* in, float* out, size_t count) {
   const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -153,32 +118,6 @@ __global__ void GeluBackward(const float* in, float* d, size_t count) {
   const float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
   const float slope = 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
   d[i] *= 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * slope;
-}
-
-// Loss of each row, and the gradient of its mean in the place of the logits.
-__global__ void __launch_bounds__(kRowThreads)
-    CrossEntropy(float* logits, const int* targets, float* losses, int rows) {
-  __shared__ float scratch[kRowThreads];
-  float* row = logits + size_t(blockIdx.x) * kVocabulary;
-  float top = -INFINITY, sum = 0;
-  for (int v = threadIdx.x; v < kVocabulary; v += kRowThreads) top = fmaxf(top, row[v]);
-  top = OverBlock<true>(top, scratch);
-  for (int v = threadIdx.x; v < kVocabulary; v += kRowThreads) sum += expf(row[v] - top);
-  sum = OverBlock<false>(sum, scratch);
-  const int target = targets[blockIdx.x];
-  if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) - (row[target] - top);
-  __syncthreads();
-  for (int v = threadIdx.x; v < kVocabulary; v += kRowThreads) {
-    row[v] = (expf(row[v] - top) / sum - (v == target ? 1.0f : 0.0f)) / rows;
-  }
-}
-
-__global__ void __launch_bounds__(kRowThreads) Mean(const float* values, float* mean, int count) {
-  __shared__ float scratch[kRowThreads];
-  float sum = 0;
-  for (int i = threadIdx.x; i < count; i += kRowThreads) sum += values[i];
-  sum = OverBlock<false>(sum, scratch);
-  if (threadIdx.x == 0) *mean = sum / count;
 }
 
 struct AdamStep {

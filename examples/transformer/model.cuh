@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "examples/support/device.h"
+#include "examples/support/gemm.cuh"
 #include "examples/transformer/attention.cuh"
 #include "examples/transformer/config.h"
-#include "examples/transformer/gemm.cuh"
 #include "examples/transformer/kernels.cuh"
 
 namespace example {
@@ -62,10 +62,6 @@ class Model {
   // Gradients of activations; the same ones serve every layer.
   float *d_residual_, *d_norm_, *d_wide_, *d_qkv_, *d_mixed_, *d_scores_;
 };
-
-inline int Blocks(size_t count, int threads) {
-  return static_cast<int>((count + threads - 1) / threads);
-}
 
 inline Model::Model(const Config& config, DeviceMemory* memory)
     : config_(config), shapes_(ParameterShapes(config)) {
@@ -204,7 +200,7 @@ inline void Model::ForwardBackward(const int* tokens, const int* targets) {
   Norm(final_input_, weights_[kFinalGain], weights_[kFinalShift], final_norm_, final_mean_,
        final_inverse_);
   RunGemm<false, false>(final_norm_, weights_[kHead], logits_, n, kVocabulary, w);
-  CrossEntropy<<<n, kRowThreads>>>(logits_, targets, losses_, n);
+  CrossEntropy<<<n, kRowThreads>>>(logits_, targets, losses_, n, kVocabulary);
   Mean<<<1, kRowThreads>>>(losses_, loss_, n);
 
   RunGemm<true, false>(final_norm_, logits_, gradients_[kHead], w, kVocabulary, n);

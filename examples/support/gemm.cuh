@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix product C = op(A) op(B) (+ bias per column) (+ residual). Row-major.
+// Matrix product C = op(A) op(B) (+ bias per column) (+ residual, which may be C). Row-major.
 // A block computes 32 x 128 of C with four warps; a warp owns 8 rows, a lane 4 columns of each. So
 // every value of B in shared memory is read by consecutive lanes and every value of A by all lanes
 // at once, and 32 of about 40 instructions per step multiply. The order of additions depends on the
@@ -61,8 +61,8 @@ __device__ inline void StoreTile(const float (&sum)[kRowsPerWarp][kColumnsPerLan
 // op(A) is rows x depth: A itself, or the transpose of a depth x rows matrix. Likewise for B.
 template <bool kTransposeA, bool kTransposeB>
 __global__ void __launch_bounds__(kGemmThreads)
-    Gemm(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, int rows,
-         int columns, int depth, const float* __restrict__ bias, const float* residual) {
+    Gemm(const float* __restrict__ a, const float* __restrict__ b, float* c, int rows, int columns,
+         int depth, const float* __restrict__ bias, const float* residual) {
   __shared__ __align__(16) float tile_a[kTileDepth][kTileRows + 4];
   __shared__ float tile_b[kTileDepth][kTileColumns + 1];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
