@@ -7,9 +7,9 @@
 
 #include "examples/support/compare.h"
 #include "examples/support/device.h"
+#include "examples/support/text.h"
 #include "examples/transformer/model.cuh"
 #include "examples/transformer/reference.h"
-#include "examples/transformer/text.h"
 
 namespace {
 
@@ -88,7 +88,7 @@ uint64_t WeightsChecksum(const Model& model) {
 }
 
 bool Train(const Settings& s) {
-  const std::vector<unsigned char> text = ReadText(s.text, s.config);
+  const std::vector<unsigned char> text = ReadText(s.text, s.config.sequence);
   const size_t token_bytes = s.config.tokens() * sizeof(int);
   AdamW adam;
   // Wide models want smaller steps.
@@ -103,7 +103,8 @@ bool Train(const Settings& s) {
   Checker* checker = s.check ? new Checker(s.config) : nullptr;
   std::vector<int> host_tokens, host_targets;
   for (int i = 1; i <= s.iterations; ++i) {
-    CutBatch(text, s.config, i, &host_tokens, &host_targets);
+    CutBatch(text, {s.config.batch, s.config.sequence, s.config.seed}, i, &host_tokens,
+             &host_targets);
     watch.Start();
     CHECK_CUDA(cudaMemcpy(tokens, host_tokens.data(), token_bytes, cudaMemcpyHostToDevice));
     CHECK_CUDA(cudaMemcpy(targets, host_targets.data(), token_bytes, cudaMemcpyHostToDevice));

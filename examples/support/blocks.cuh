@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels of several examples share: sums over a block in a fixed order, initial values, loss.
-// No float atomics anywhere, so that results are the same to the bit in every run.
+// What kernels of several examples share: sums over a block in a fixed order, initial values, loss,
+// update. No float atomics anywhere, so that results are the same to the bit in every run.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include "examples/support/momentum.h"
 #include "examples/support/random.h"
 
 namespace example {
@@ -72,6 +73,15 @@ __global__ void __launch_bounds__(kRowThreads) Mean(const float* values, float* 
   for (int i = threadIdx.x; i < count; i += kRowThreads) sum += values[i];
   sum = OverBlock<false>(sum, scratch);
   if (threadIdx.x == 0) *mean = sum / count;
+}
+
+__global__ void MomentumUpdate(float* weights, const float* gradients, float* velocity,
+                               size_t count, Momentum step) {
+  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const float v = step.keep * velocity[i] + gradients[i];
+  velocity[i] = v;
+  weights[i] -= step.learning_rate * v;
 }
 
 }  // namespace example

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "examples/support/momentum.h"
+
 namespace example {
 
 inline constexpr int kGroups = 5;
@@ -57,10 +59,5 @@ inline std::vector<VggLayer> VggLayers(const VggConfig& c) {
 inline uint32_t VggSeed(const VggConfig& c, size_t layer) {
   return c.seed * 0x9e3779b9u + static_cast<uint32_t>(layer) * 0x7f4a7c15u;
 }
-
-struct Momentum {
-  float learning_rate = 0.01f;
-  float keep = 0.9f;
-};
 
 }  // namespace example

@@ -92,13 +92,4 @@ __global__ void PoolBackward(const float* in, const float* d_out, float* d_in, s
   for (size_t at : all) d_in[at] = at == best ? d_out[i] : 0.0f;
 }
 
-__global__ void MomentumUpdate(float* weights, const float* gradients, float* velocity,
-                               size_t count, Momentum step) {
-  const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const float v = step.keep * velocity[i] + gradients[i];
-  velocity[i] = v;
-  weights[i] -= step.learning_rate * v;
-}
-
 }  // namespace example

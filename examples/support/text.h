@@ -12,7 +12,6 @@
 
 #include "examples/support/options.h"
 #include "examples/support/random.h"
-#include "examples/transformer/config.h"
 
 namespace example {
 
@@ -24,28 +23,35 @@ inline std::string DefaultText() {
   return program.substr(0, program.rfind('/') + 1) + "tiny.txt";
 }
 
-inline std::vector<unsigned char> ReadText(const std::string& path, const Config& config) {
+inline std::vector<unsigned char> ReadText(const std::string& path, int sequence) {
   std::ifstream in(path, std::ios::binary);
   if (!in) Options::Refuse("cannot read the text " + path + " (--text names another one)");
   std::vector<unsigned char> text((std::istreambuf_iterator<char>(in)), {});
-  if (text.size() < size_t(config.sequence) + 2) {
+  if (text.size() < size_t(sequence) + 2) {
     Options::Refuse(path + " has " + std::to_string(text.size()) +
-                    " bytes: too few for --sequence " + std::to_string(config.sequence));
+                    " bytes: too few for --sequence " + std::to_string(sequence));
   }
   return text;
 }
 
+struct BatchShape {
+  int batch, sequence;
+  uint32_t seed;
+  int tokens() const { return batch * sequence; }
+};
+
 // tokens[n] is followed by targets[n] in the text.
-inline void CutBatch(const std::vector<unsigned char>& text, const Config& config, int iteration,
-                     std::vector<int>* tokens, std::vector<int>* targets) {
-  tokens->resize(config.tokens());
-  targets->resize(config.tokens());
-  const uint32_t places = static_cast<uint32_t>(text.size() - config.sequence - 1);
-  for (int b = 0; b < config.batch; ++b) {
-    const uint32_t at = Mix(config.seed + Mix(iteration * 1000003u + b)) % places;
-    for (int t = 0; t < config.sequence; ++t) {
-      (*tokens)[b * config.sequence + t] = text[at + t];
-      (*targets)[b * config.sequence + t] = text[at + t + 1];
+inline void CutBatch(const std::vector<unsigned char>& text, const BatchShape& shape,
+                     long iteration, std::vector<int>* tokens, std::vector<int>* targets) {
+  tokens->resize(shape.tokens());
+  targets->resize(shape.tokens());
+  const uint32_t places = static_cast<uint32_t>(text.size() - shape.sequence - 1);
+  for (int b = 0; b < shape.batch; ++b) {
+    const uint32_t at =
+        Mix(shape.seed + Mix(uint32_t(iteration) * 1000003u + uint32_t(b))) % places;
+    for (int t = 0; t < shape.sequence; ++t) {
+      (*tokens)[b * shape.sequence + t] = text[at + t];
+      (*targets)[b * shape.sequence + t] = text[at + t + 1];
     }
   }
 }
