@@ -119,8 +119,7 @@ bool Sweep(const Settings& s) {
     std::fflush(stdout);
     worst.Note("", error);
   }
-  std::printf("checksum %016llx\n",
-              static_cast<unsigned long long>(Checksum(kChecksumStart, result.data(), n)));
+  PrintChecksum(Checksum(kChecksumStart, result.data(), n));
   const bool right = worst.Report();
   memory.FreeAll();
   return right;

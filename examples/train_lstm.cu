@@ -97,7 +97,7 @@ bool Train(const Settings& s) {
     const std::vector<float> weights = model.Weights(p);
     sum = Checksum(sum, weights.data(), weights.size());
   }
-  std::printf("checksum %016llx\n", static_cast<unsigned long long>(sum));
+  PrintChecksum(sum);
   const bool right = !reference || worst.Report();
   memory.FreeAll();
   return right;

@@ -118,7 +118,7 @@ bool Train(const Settings& s) {
     std::fflush(stdout);
     if (!std::isfinite(loss)) return false;
   }
-  std::printf("checksum %016llx\n", static_cast<unsigned long long>(WeightsChecksum(model)));
+  PrintChecksum(WeightsChecksum(model));
   bool right = true;
   if (checker) {
     checker->Finish(model);

@@ -223,16 +223,10 @@ inline void LstmModel::Update(const Momentum& step) {
   CHECK_CUDA(cudaGetLastError());
 }
 
-inline float LstmModel::Loss() const {
-  float loss = 0;
-  CHECK_CUDA(cudaMemcpy(&loss, loss_, sizeof(loss), cudaMemcpyDeviceToHost));
-  return loss;
-}
+inline float LstmModel::Loss() const { return ReadBack(loss_, 1)[0]; }
 
 inline std::vector<float> LstmModel::Read(const float* values, size_t parameter) const {
-  std::vector<float> host(list_[parameter].count);
-  CHECK_CUDA(cudaMemcpy(host.data(), values, host.size() * sizeof(float), cudaMemcpyDeviceToHost));
-  return host;
+  return ReadBack(values, list_[parameter].count);
 }
 
 }  // namespace example

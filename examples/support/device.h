@@ -92,15 +92,29 @@ class Stopwatch {
   cudaEvent_t stop_ = nullptr;
 };
 
-// FNV-1a over words: the same bytes give the same number, and any changed bit another one.
-inline uint64_t Checksum(uint64_t sum, const float* values, size_t count) {
+// FNV-1a over 32-bit words: the same bytes give the same number, and any changed bit another one.
+template <typename T>
+uint64_t Checksum(uint64_t sum, const T* values, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     uint32_t bits;
+    static_assert(sizeof(bits) == sizeof(T));
     std::memcpy(&bits, &values[i], sizeof(bits));
     sum = (sum ^ bits) * 0x100000001b3ull;
   }
   return sum;
 }
 inline constexpr uint64_t kChecksumStart = 0xcbf29ce484222325ull;
+
+inline void PrintChecksum(uint64_t sum) {
+  std::printf("checksum %016llx\n", static_cast<unsigned long long>(sum));
+}
+
+// Values of device memory, on the host.
+template <typename T>
+std::vector<T> ReadBack(const T* values, size_t count) {
+  std::vector<T> host(count);
+  CHECK_CUDA(cudaMemcpy(host.data(), values, count * sizeof(T), cudaMemcpyDeviceToHost));
+  return host;
+}
 
 }  // namespace example

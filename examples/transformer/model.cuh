@@ -238,16 +238,10 @@ inline void Model::Update(const AdamW& adam, int step) {
   CHECK_CUDA(cudaGetLastError());
 }
 
-inline float Model::Loss() const {
-  float loss = 0;
-  CHECK_CUDA(cudaMemcpy(&loss, loss_, sizeof(loss), cudaMemcpyDeviceToHost));
-  return loss;
-}
+inline float Model::Loss() const { return ReadBack(loss_, 1)[0]; }
 
 inline std::vector<float> Model::Read(const float* values, size_t parameter) const {
-  std::vector<float> host(shapes_[parameter].count);
-  CHECK_CUDA(cudaMemcpy(host.data(), values, host.size() * sizeof(float), cudaMemcpyDeviceToHost));
-  return host;
+  return ReadBack(values, shapes_[parameter].count);
 }
 
 }  // namespace example

@@ -194,16 +194,10 @@ inline void VggModel::Update(const Momentum& step) {
   CHECK_CUDA(cudaGetLastError());
 }
 
-inline float VggModel::Loss() const {
-  float loss = 0;
-  CHECK_CUDA(cudaMemcpy(&loss, loss_, sizeof(loss), cudaMemcpyDeviceToHost));
-  return loss;
-}
+inline float VggModel::Loss() const { return ReadBack(loss_, 1)[0]; }
 
 inline std::vector<float> VggModel::Read(const float* values, const VggLayer& s) const {
-  std::vector<float> host(s.weights());
-  CHECK_CUDA(cudaMemcpy(host.data(), values, host.size() * sizeof(float), cudaMemcpyDeviceToHost));
-  return host;
+  return ReadBack(values, s.weights());
 }
 
 }  // namespace example
