@@ -19,7 +19,7 @@ constexpr double kTolerance = 1e-3;
 
 struct Settings {
   Config config;
-  long iterations = 10;
+  long iterations = 10, buckets = 1;
   std::string text;
   bool check = false;
 };
@@ -33,6 +33,9 @@ Settings ParseSettings(int argc, char** argv) {
   options.Add("--heads", &heads, 1, 1024, "attention heads");
   options.Add("--batch", &batch, 1, 65535, "sequences per iteration");
   options.Add("--sequence", &sequence, 1, 65536, "tokens per sequence");
+  options.Add("--buckets", &s.buckets, 1, 65536,
+              "lengths of sequences, from which each iteration draws one: multiples of "
+              "sequence / buckets");
   options.Add("--iterations", &iterations, 1, 1000000000, "training steps");
   options.Add("--seed", &seed, 0, 2147483647, "seed of weights and batches");
   options.Add("--text", &s.text, "file to learn from (default: tiny.txt beside the program)");
@@ -42,6 +45,7 @@ Settings ParseSettings(int argc, char** argv) {
     Options::Refuse("--width " + std::to_string(width) + " is no multiple of 4 and of --heads " +
                     std::to_string(heads));
   }
+  if (sequence % s.buckets) Options::Refuse("--sequence is no multiple of --buckets");
   s.config = {int(layers), int(width), int(heads), int(batch), int(sequence), uint32_t(seed)};
   s.iterations = iterations;
   if (s.text.empty()) s.text = DefaultText();
@@ -53,8 +57,9 @@ class Checker {
  public:
   explicit Checker(const Config& config) : reference_(config) {}
 
-  void Step(const std::vector<int>& tokens, const std::vector<int>& targets, const Model& model,
-            float loss) {
+  void Step(int sequence, const std::vector<int>& tokens, const std::vector<int>& targets,
+            const Model& model, float loss) {
+    reference_.SetSequence(sequence);
     const float expected = reference_.ForwardBackward(tokens, targets);
     worst_.Note("loss", std::fabs(loss - expected) / expected);
     for (size_t p = 0; p < model.shapes().size(); ++p) {
@@ -78,6 +83,12 @@ class Checker {
   WorstError worst_{kTolerance};
 };
 
+// The length of an iteration's sequences.
+int DrawSequence(const Settings& s, int iteration) {
+  const uint32_t bucket = Mix(s.config.seed + Mix(uint32_t(iteration))) % uint32_t(s.buckets);
+  return int(s.config.sequence / s.buckets * (bucket + 1));
+}
+
 uint64_t WeightsChecksum(const Model& model) {
   uint64_t sum = kChecksumStart;
   for (size_t p = 0; p < model.shapes().size(); ++p) {
@@ -89,7 +100,6 @@ uint64_t WeightsChecksum(const Model& model) {
 
 bool Train(const Settings& s) {
   const std::vector<unsigned char> text = ReadText(s.text, s.config.sequence);
-  const size_t token_bytes = s.config.tokens() * sizeof(int);
   AdamW adam;
   // Wide models want smaller steps.
   adam.learning_rate = std::fmin(1e-3f, 0.256f / float(s.config.width));
@@ -103,13 +113,15 @@ bool Train(const Settings& s) {
   Checker* checker = s.check ? new Checker(s.config) : nullptr;
   std::vector<int> host_tokens, host_targets;
   for (int i = 1; i <= s.iterations; ++i) {
-    CutBatch(text, {s.config.batch, s.config.sequence, s.config.seed}, i, &host_tokens,
-             &host_targets);
+    const BatchShape shape = {s.config.batch, DrawSequence(s, i), s.config.seed};
+    const size_t token_bytes = shape.tokens() * sizeof(int);
+    CutBatch(text, shape, i, &host_tokens, &host_targets);
+    model.SetSequence(shape.sequence);
     watch.Start();
     CHECK_CUDA(cudaMemcpy(tokens, host_tokens.data(), token_bytes, cudaMemcpyHostToDevice));
     CHECK_CUDA(cudaMemcpy(targets, host_targets.data(), token_bytes, cudaMemcpyHostToDevice));
     model.ForwardBackward(tokens, targets);
-    if (checker) checker->Step(host_tokens, host_targets, model, model.Loss());
+    if (checker) checker->Step(shape.sequence, host_tokens, host_targets, model, model.Loss());
     model.Update(adam, i);
     if (checker) checker->Update(adam, i);
     const float ms = watch.Stop();

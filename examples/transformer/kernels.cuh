@@ -32,12 +32,15 @@ __global__ void EmbedBackwardTokens(const int* tokens, const float* d_out, float
   }
 }
 
+// One block a row of the table; rows beyond the sequence get zeros.
 __global__ void EmbedBackwardPositions(const float* d_out, float* d_table, int batch, int sequence,
                                        int width) {
   const int position = blockIdx.x;
   for (int c = threadIdx.x; c < width; c += blockDim.x) {
     float sum = 0;
-    for (int b = 0; b < batch; ++b) sum += d_out[(size_t(b) * sequence + position) * width + c];
+    for (int b = 0; b < batch && position < sequence; ++b) {
+      sum += d_out[(size_t(b) * sequence + position) * width + c];
+    }
     d_table[size_t(position) * width + c] = sum;
   }
 }

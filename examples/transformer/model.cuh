@@ -20,6 +20,8 @@ class Model {
   // wait.
   void ForwardBackward(const int* tokens, const int* targets);
   void Update(const AdamW& adam, int step);
+  // Length of the sequences of the steps to come, at most that of the configuration.
+  void SetSequence(int sequence) { config_.sequence = sequence; }
 
   // Blocks until the step is done.
   float Loss() const;
@@ -55,6 +57,7 @@ class Model {
   AttentionShape Shape() const;
 
   Config config_;
+  const int places_;  // rows of the table of positions
   std::vector<ParameterShape> shapes_;
   std::vector<float*> weights_, gradients_, first_, second_;
   std::vector<Layer> layers_;
@@ -64,7 +67,7 @@ class Model {
 };
 
 inline Model::Model(const Config& config, DeviceMemory* memory)
-    : config_(config), shapes_(ParameterShapes(config)) {
+    : config_(config), places_(config.sequence), shapes_(ParameterShapes(config)) {
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const ParameterShape& s = shapes_[i];
     weights_.push_back(memory->Allocate<float>(s.name, s.count));
@@ -211,8 +214,8 @@ inline void Model::ForwardBackward(const int* tokens, const int* targets) {
   for (int l = last; l >= 0; --l) BackwardLayer(l);
   EmbedBackwardTokens<<<kVocabulary, kRowThreads>>>(tokens, d_residual_,
                                                     gradients_[kTokenEmbedding], n, w);
-  EmbedBackwardPositions<<<config_.sequence, kRowThreads>>>(
-      d_residual_, gradients_[kPositionEmbedding], config_.batch, config_.sequence, w);
+  EmbedBackwardPositions<<<places_, kRowThreads>>>(d_residual_, gradients_[kPositionEmbedding],
+                                                   config_.batch, config_.sequence, w);
   CHECK_CUDA(cudaGetLastError());
 }
 

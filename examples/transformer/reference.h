@@ -20,6 +20,10 @@ class Reference {
   // Forward and backward; returns the mean loss.
   float ForwardBackward(const std::vector<int>& tokens, const std::vector<int>& targets);
   void Update(const AdamW& adam, int step);
+  void SetSequence(int sequence) {
+    c_.sequence = sequence;
+    n_ = c_.tokens();
+  }
 
   const std::vector<float>& Weights(size_t parameter) const { return weights_[parameter]; }
   const std::vector<float>& Gradient(size_t parameter) const { return gradients_[parameter]; }

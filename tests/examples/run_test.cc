@@ -112,6 +112,59 @@ TEST(TrainTransformer, RefusesWrongOptionsByName) {
   EXPECT_EQ(Execute("", "train_transformer --layers many").exit_code, 4);
 }
 
+TEST(TrainTransformer, AgreesWithItsReferenceWhenEachIterationHasALengthOfItsOwn) {
+  const Outcome run = Execute("",
+                              "train_transformer --layers 1 --width 32 --heads 2 --batch 2 "
+                              "--sequence 16 --buckets 4 --iterations 5 --check");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+}
+
+// Each program compares itself with a reference of its own; a step must have been printed for each
+// iteration, and the comparison must have happened.
+struct Checked {
+  const char* name;
+  const char* command;
+  size_t steps;
+};
+class ExampleCheck : public testing::TestWithParam<Checked> {};
+
+TEST_P(ExampleCheck, AgreesWithItsReferenceOnTheCpu) {
+  const Outcome run = Execute("", std::string(GetParam().command) + " --check");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(All(run.output, "(?:iter|token) \\d+ .*ms (\\S+)").size(), GetParam().steps)
+      << run.output;
+  EXPECT_EQ(All(run.output, "(check: )").size(), 1u) << run.output;
+}
+
+TEST_P(ExampleCheck, GivesTheSameResultsAndTimesOnAnyNumberOfCores) {
+  const Outcome one = Execute("ATP_SIM_THREADS=1", GetParam().command);
+  const Outcome two = Execute("ATP_SIM_THREADS=2", GetParam().command);
+  ASSERT_EQ(one.exit_code, 0) << one.output;
+  EXPECT_EQ(All(one.output, "checksum (\\S+)").size(), 1u);
+  EXPECT_EQ(one.output, two.output);
+}
+
+TEST_P(ExampleCheck, ResultsDependOnTheSeed) {
+  const std::string command = GetParam().command;
+  EXPECT_NE(All(Execute("", command + " --seed 1").output, "checksum (\\S+)"),
+            All(Execute("", command + " --seed 2").output, "checksum (\\S+)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Programs, ExampleCheck,
+    testing::Values(
+        Checked{"Vgg", "train_vgg --channels 2 --hidden 24 --classes 5 --batch 2 --iterations 2",
+                2},
+        Checked{"Lstm", "train_lstm --hidden 40 --layers 2 --batch 3 --sequence 7 --iterations 3",
+                3},
+        Checked{"Decode", "decode --layers 2 --width 48 --heads 4 --batch 3 --tokens 9", 9},
+        Checked{"Experts", "decode --layers 2 --width 64 --experts 8 --batch 2 --tokens 10", 10},
+        Checked{"Stencil", "stencil --slabs 3 --planes 3 --edge 17 --iterations 3", 3},
+        Checked{"Kmeans",
+                "kmeans --chunks 3 --points 500 --dimensions 7 --clusters 5 --iterations 3", 3},
+        Checked{"Bfs", "bfs --parts 5 --vertices 1000 --degree 6 --iterations 3", 3}),
+    [](const auto& test) { return std::string(test.param.name); });
+
 TEST(StreamSweep, GivesTheResultOfTheCpuInEveryPass) {
   const Outcome run = Execute("", "stream_sweep --layers 6 --width 256 --passes 3");
   EXPECT_EQ(run.exit_code, 0) << run.output;
