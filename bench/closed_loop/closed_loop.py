@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
-from cases import CASES, GPUS, OVERSUBSCRIPTIONS, REGIMES  # noqa: E402
-from measure import Point, measure  # noqa: E402
+from cases import CASES, GPUS, REGIMES, TIGHT  # noqa: E402
+from measure import Point, Truths, measure  # noqa: E402
 from runner import BenchError, Runner  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2]
@@ -24,16 +24,17 @@ COLUMNS = (("case", "case", "<12"), ("gpu", "gpu", "<9"), ("over", "oversubscrip
            ("compute ms", "compute_ms", ">11.3f"), ("bound_any", "bound_any_ms", ">10.3f"), ("bound_safe", "bound_safe_ms", ">10.3f"),
            ("policy ms", "policy_ms", ">10.3f"), ("managed ms", "managed_ms", ">10.3f"), ("/bound", "over_bound", ">7.3f"),
            ("/managed", "over_managed", ">8.3f"), ("lock", "lock_iteration", ">4"), ("faults", "faults_after_lock", ">8"),
-           ("of managed", "managed_faults", ">10"), ("identical", "identical", ">9"))
+           ("of managed", "managed_faults", ">10"), ("identical", "identical", ">9"), ("target", "target", ">14"), ("met", "met", ">3"))
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
-    parser.add_argument("--quick", action="store_true", help="small sizes, one GPU, 1.5 times the card, one regime")
+    parser.add_argument("--markdown", action="store_true", help="print the table in Markdown")
+    parser.add_argument("--quick", action="store_true", help="the reduced set: small sizes, one GPU, 1.5 times the card, one regime")
     parser.add_argument("--case", action="append", choices=sorted(CASES), help="only this case (may be repeated)")
     parser.add_argument("--gpu", action="append", choices=GPUS, help="only the costs of this GPU (may be repeated)")
-    parser.add_argument("--oversubscription", action="append", type=float, help="footprint / card, one of " + str(OVERSUBSCRIPTIONS))
+    parser.add_argument("--oversubscription", action="append", type=float, help="footprint / card, one of " + str(TIGHT))
     parser.add_argument("--regime", action="append", choices=tuple(REGIMES), help="only this regime (may be repeated)")
     parser.add_argument("--size", choices=("quick", "full"), help="size of the programs")
     parser.add_argument("--iterations", type=int, default=12, help="iterations of each run (default 12)")
@@ -44,11 +45,12 @@ def arguments():
 
 def points(options):
     size = options.size or ("quick" if options.quick else "full")
-    for name in options.case or CASES:
-        case = CASES[name]
+    for case in [CASES[name] for name in options.case or CASES]:
+        if options.quick and not options.case and not case.smoke:
+            continue
         for gpu in options.gpu or (GPUS[:1] if options.quick else GPUS):
             for oversubscription in options.oversubscription or ((1.5,) if options.quick else case.oversubscriptions):
-                for regime in options.regime or (("balanced",) if options.quick else REGIMES):
+                for regime in options.regime or (("balanced",) if options.quick or not case.periodic else REGIMES):
                     yield Point(case, gpu, oversubscription, regime, size, options.iterations)
 
 
@@ -63,20 +65,31 @@ def text(row, key, form):
     return f"{value:{form}}"
 
 
-def print_row(row):
+def print_head(markdown):
+    if markdown:
+        print("| " + " | ".join(head for head, _, _ in COLUMNS) + " |\n|" + "|".join("---:" if ">" in form else "---" for _, _, form in COLUMNS) + "|")
+    else:
+        print("  ".join(f"{head:{form.split('.')[0].rstrip('f')}}" for head, _, form in COLUMNS), flush=True)
+
+
+def print_row(row, markdown):
+    if markdown:
+        print("| " + " | ".join(text(row, key, form).strip() for _, key, form in COLUMNS) + " |", flush=True)
+        return
     print("  ".join(text(row, key, form) for _, key, form in COLUMNS) + (f"  gave up: {row['given_up']}" if row["given_up"] else ""), flush=True)
 
 
 def main():
     options = arguments()
     runner = Runner(BUILD, options.out or BUILD / "closed_loop")
+    truths = Truths(runner)
     rows, failures = [], []
     if not options.json:
-        print("  ".join(f"{head:{form.split('.')[0].rstrip('f')}}" for head, _, form in COLUMNS), flush=True)
+        print_head(options.markdown)
 
     def one(point):
         try:
-            return measure(runner, point)
+            return measure(runner, truths, point)
         except BenchError as error:
             return str(error)
 
@@ -89,10 +102,10 @@ def main():
             rows.append(result)
             if result["periodic"] and result["lock_iteration"] is None:
                 failures.append(f"{result['case']}: never locked")
-            if not result["identical"]:
+            if result["identical"] is False:
                 failures.append(f"{result['case']}: results differ")
             if not options.json:
-                print_row(result)
+                print_row(result, options.markdown)
     if options.json:
         print(json.dumps(rows, indent=1))
     for failure in failures:

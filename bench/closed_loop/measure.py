@@ -3,15 +3,17 @@
 
 import json
 import statistics
+import threading
 from dataclasses import dataclass
 
 from cases import REGIMES
+from pinning import pinned_step_ms
 from runner import BenchError, Machine
 
 BLOCK = 2 << 20
 BIG_CARD = 64 << 30
 LARGEST_SCALE = 1e4
-CALIBRATION_ITERATIONS = 2
+MANAGED_AFTER = 2  # iterations of plain managed memory that are measured, at figures' size; they are all alike
 
 
 @dataclass(frozen=True)
@@ -27,19 +29,59 @@ class Point:
     def name(self):
         return f"{self.case.name}-{self.gpu}-{self.oversubscription:g}-{self.regime}-{self.size}"
 
+    @property
+    def modelled(self):
+        return self.size == "full" and self.case.modelled
+
 
 def card_for(footprint, oversubscription):
     return int(footprint / oversubscription) // BLOCK * BLOCK
 
 
-def scaled_copy(period, scale, launch_us, target):
-    """The trace of a step with each kernel's time, less its launch, multiplied: what a machine with slower kernels would show."""
+class Truths:
+    """Native runs on a card that is large enough: results, and the true trace of each step. One for all points of a case and GPU."""
+
+    def __init__(self, runner):
+        self.runner, self.known, self.lock = runner, {}, threading.Lock()
+
+    def of(self, point):
+        key = (point.case.name, point.gpu, point.size, point.iterations)
+        with self.lock:
+            mine = self.known.setdefault(key, {"lock": threading.Lock()})
+        with mine["lock"]:
+            if "truth" not in mine:
+                mine["truth"] = native(self.runner, point, 1.0)
+        return mine["truth"]
+
+
+def native(runner, point, scale):
+    """The run, its trace, and the launches of each step: those between the marks that a profiler would see."""
+    name = f"{point.case.name}-{point.gpu}-{point.size}" + (f"-x{scale:g}" if scale != 1 else "")
+    trace = runner.folder / f"{name}.run.jsonl"
+    run = runner.run(f"{name}.native", point.case.command(point.size, point.iterations), Machine(point.gpu, BIG_CARD, scale), "off",
+                     trace=trace, modelled=point.modelled)
+    marks = [json.loads(line) for line in open(trace) if line.startswith('{"mark"')]
+    begins = [mark["at"] for mark in marks if mark["mark"] == "profiler start"]
+    ends = [mark["at"] for mark in marks if mark["mark"] == "profiler stop"]
+    if not len(begins) == len(ends) == point.iterations:
+        raise BenchError(f"{name}: {len(begins)} steps in the trace, {point.iterations} were asked for")
+    return run, trace, list(zip(begins, ends))
+
+
+def scaled_copy(trace, scale, launch_us, target):
+    """A trace with each kernel's time, less its launch, multiplied: what a machine with slower kernels would show."""
     with open(target, "w") as out:
-        for line in open(period):
+        for line in open(trace):
             row = json.loads(line)
             if "launch" in row and not row["name"].startswith("mem"):
                 row["us"] = launch_us + (row["us"] - launch_us) * scale
-            out.write(json.dumps(row) + "\n")
+            out.write(json.dumps(row, separators=(",", ":")) + "\n")
+    return target
+
+
+def cut_step(runner, trace, launches, step):
+    runner.atp("convert", trace, step, "--launches", f"{launches[0]}:{launches[1]}")
+    return step
 
 
 def find_scale(runner, point, step, memory):
@@ -48,13 +90,14 @@ def find_scale(runner, point, step, memory):
     launch_us = runner.base_costs(point.gpu)["kernel_launch"]
 
     def ratio(scale):
-        scaled_copy(step, scale, launch_us, scaled)
-        bound = runner.bound(scaled, memory)
+        bound = runner.bound(scaled_copy(step, scale, launch_us, scaled), memory)
         return bound["bound_safe_s"] / bound["compute_s"]
 
     # The ratio falls as kernels get slower. For "compute" the least scale at which the link hides.
     wanted = max(REGIMES[point.regime], 1.002)
     low, high = 1 / LARGEST_SCALE, LARGEST_SCALE
+    if ratio(low) <= wanted:
+        return 1.0  # whatever the kernels take, nothing waits for the link
     for _ in range(20):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if ratio(middle) > wanted else (low, middle)
@@ -62,62 +105,95 @@ def find_scale(runner, point, step, memory):
     return float(f"{high:.3g}")
 
 
-def native(runner, point, scale, iterations):
-    """Results, and the true trace of each step: the launches between the marks that a profiler would see."""
-    trace = runner.folder / f"{point.name}.run.jsonl"
-    run = runner.run(f"{point.name}.native", point.case.command(point.size, iterations), Machine(point.gpu, BIG_CARD, scale), "off",
-                     trace=trace)
-    marks = [json.loads(line) for line in open(trace) if line.startswith('{"mark"')]
-    begins = [mark["at"] for mark in marks if mark["mark"] == "profiler start"]
-    ends = [mark["at"] for mark in marks if mark["mark"] == "profiler stop"]
-    if not len(begins) == len(ends) == iterations:
-        raise BenchError(f"{point.name}: {len(begins)} steps in the trace, {iterations} were asked for")
-    return run, trace, list(zip(begins, ends))
+def bounds(runner, point, trace, steps, memory):
+    """Bounds of a step: of the last one where all are alike, else the mean over all. Also the trace that they are from."""
+    step = runner.folder / f"{point.name}.step.jsonl"
+    if point.case.periodic and not point.case.grows:
+        return runner.bound(cut_step(runner, trace, steps[-1], step), memory), step
+    each = [runner.bound(cut_step(runner, trace, launches, step), memory) for launches in steps]
+    step.unlink()
+    return {key: statistics.mean(bound[key] for bound in each) for key in ("compute_s", "bound_any_s", "bound_safe_s")}, trace
 
 
-def cut_step(runner, point, trace, launches, name="step"):
-    step = runner.folder / f"{point.name}.{name}.jsonl"
-    runner.atp("convert", trace, step, "--launches", f"{launches[0]}:{launches[1]}")
-    return step
+def kernels_of(trace):
+    """For each launch of a trace, how many kernels come before it; and how many there are in all."""
+    before, count = [], 0
+    for line in open(trace):
+        if line.startswith('{"launch"'):
+            before.append(count)
+            count += '"name":"mem' not in line
+    return before, count
 
 
-def measure(runner, point):
+def faults_after(run, before, steps, first, total):
+    """Page faults of all kernels from the step behind the first `first` ones on. `steps` may be more than the run had."""
+    begin = before[steps[first][0]]
+    if len(run.kernel_faults) != total:
+        raise BenchError(f"{len(run.kernel_faults)} kernels in the timeline, {total} in the true trace")
+    return sum(run.kernel_faults[begin:])
+
+
+def check_scaling(runner, point, trace, scale):
+    """The scaled trace against that of a run on the machine with scaled costs, launch by launch."""
+    _, real, _ = native(runner, point, scale)
+    for expected, found in zip(open(trace), open(real)):
+        if expected.startswith('{"launch"'):
+            expected, found = json.loads(expected), json.loads(found)
+            if abs(expected["us"] - found["us"]) > 2e-3 * found["us"]:
+                raise BenchError(f"{point.name}: {found['name']} takes {found['us']} us on the scaled machine, not {expected['us']} us")
+
+
+def measure(runner, truths, point):
     case, name = point.case, point.name
-    truth, trace, steps = native(runner, point, 1.0, CALIBRATION_ITERATIONS)
+    truth, trace, steps = truths.of(point)
     memory = card_for(truth.footprint, point.oversubscription)
-    scale = find_scale(runner, point, cut_step(runner, point, trace, steps[-1]), memory)
-    truth, trace, steps = native(runner, point, scale, point.iterations)
-    step = cut_step(runner, point, trace, steps[-1])
-    bound = runner.bound(step, memory)
+    scale = find_scale(runner, point, cut_step(runner, trace, steps[-1], runner.folder / f"{name}.step.jsonl"), memory)
+    trace = scaled_copy(trace, scale, runner.base_costs(point.gpu)["kernel_launch"], runner.folder / f"{name}.run.jsonl")
+    if point.size == "quick":
+        check_scaling(runner, point, trace, scale)
     machine = Machine(point.gpu, memory, scale)
-    command = case.command(point.size, point.iterations)
-    managed = runner.run(f"{name}.managed", command, machine, "managed")
-    learned = runner.run(f"{name}.learned", command, machine, "learned")
-    lock = learned.lock_iteration()
+    learned = runner.run(f"{name}.learned", case.command(point.size, point.iterations), machine, "learned", modelled=point.modelled)
+    lock = learned.lock_iteration() if case.periodic else None
     first = lock or case.learns
     if first >= point.iterations:
         raise BenchError(f"{name}: locked in iteration {first} of {point.iterations}: nothing is left to measure")
-    # The machine is deterministic: a shorter run is the beginning of the longer one, and the difference is what came later.
-    beginning = case.command(point.size, first)
-    early = runner.run(f"{name}.learned-beginning", beginning, machine, "learned")
-    early_managed = runner.run(f"{name}.managed-beginning", beginning, machine, "managed")
-    if early.iteration_ms != learned.iteration_ms[:first]:
-        raise BenchError(f"{name}: two runs of the same program differ")
+    # Compared to the bit only where everything is computed; long enough to be past the first touches otherwise.
+    managed_iterations = min(point.iterations, first + MANAGED_AFTER) if point.modelled else point.iterations
+    managed = runner.run(f"{name}.managed", case.command(point.size, managed_iterations), machine, "managed", modelled=point.modelled)
+    bound, kept = bounds(runner, point, trace, steps[first:], memory)
 
-    policy_ms = statistics.median(learned.iteration_ms[first:])
-    managed_ms = statistics.median(managed.iteration_ms[first:])
-    return {
+    before, kernels = kernels_of(trace)
+    kernels_managed = before[steps[managed_iterations][0]] if managed_iterations < len(steps) else kernels
+    faults = faults_after(learned, before, steps, first, kernels)
+    managed_faults = faults_after(managed, before, steps, first, kernels_managed)
+    managed_faults = round(managed_faults * (point.iterations - first) / (managed_iterations - first))
+    middle = statistics.median if case.periodic else statistics.mean
+    policy_ms, managed_ms = middle(learned.iteration_ms[first:]), middle(managed.iteration_ms[first:])
+    row = {
         "case": case.name, "gpu": point.gpu, "oversubscription": point.oversubscription, "regime": point.regime,
         "periodic": case.periodic, "policy_ms": policy_ms, "bound_safe_ms": bound["bound_safe_s"] * 1e3,
         "bound_any_ms": bound["bound_any_s"] * 1e3, "managed_ms": managed_ms,
         "over_bound": policy_ms / (bound["bound_safe_s"] * 1e3), "over_managed": policy_ms / managed_ms,
-        "lock_iteration": lock, "faults_after_lock": learned.faults() - early.faults(),
-        "managed_faults": managed.faults() - early_managed.faults(),
-        "identical": truth.outputs == managed.outputs == learned.outputs, "trace": str(step),
+        "lock_iteration": lock, "faults_after_lock": faults, "managed_faults": managed_faults,
+        "identical": None if point.modelled else truth.outputs == managed.outputs == learned.outputs, "trace": str(kept),
         # Beyond what was asked for: what one needs to understand a figure.
-        "compute_ms": bound["compute_s"] * 1e3, "native_ms": statistics.median(truth.iteration_ms[first:]),
-        "worst_ms": max(learned.iteration_ms[first:]), "iterations": point.iterations, "kernel_scale": scale,
-        "card_bytes": memory, "footprint_bytes": truth.footprint, "given_up": learned.given_up,
-        "discard_violations": learned.stats["discard_violations"], "size": point.size,
-        "iteration_ms": learned.iteration_ms,
+        "compute_ms": bound["compute_s"] * 1e3, "worst_ms": max(learned.iteration_ms[first:]), "iterations": point.iterations,
+        "first_measured": first + 1, "kernel_scale": scale, "card_bytes": memory, "footprint_bytes": truth.footprint,
+        "given_up": learned.given_up, "discard_violations": learned.stats["discard_violations"], "size": point.size,
+        "modelled": point.modelled, "iteration_ms": learned.iteration_ms, "managed_iteration_ms": managed.iteration_ms,
     }
+    judge(runner, point, row, trace, steps[first:])
+    return row
+
+
+def judge(runner, point, row, trace, steps):
+    """Adds what the time is held against, and whether all that is asked of the case is met."""
+    judged, allowed = point.case.target(point.oversubscription)
+    if judged == "pinned":
+        row["pinned_ms"] = pinned_step_ms(trace, steps, row["card_bytes"], runner.base_costs(point.gpu)["h2d"] * 1e9)
+    against = {"bound": row["bound_safe_ms"], "managed": row["managed_ms"], "pinned": row.get("pinned_ms")}[judged]
+    row.update(target=f"{allowed:g} x {judged}", over_target=row["policy_ms"] / against / allowed)
+    learns = row["lock_iteration"] is not None and row["lock_iteration"] <= point.case.learns
+    calm = row["faults_after_lock"] <= 0.005 * row["managed_faults"]
+    row["met"] = (row["over_target"] <= 1 and row["discard_violations"] == 0 and row["identical"] is not False
+                  and (not point.case.periodic or (learns and calm)))

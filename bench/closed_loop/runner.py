@@ -50,8 +50,7 @@ class Run:
     footprint: int = 0
     stats: dict = field(default_factory=dict)
 
-    def faults(self):
-        return self.stats["faults"]["gpu"] + self.stats["faults"]["copy_engine"]
+    kernel_faults: list = field(default_factory=list)  # page faults of each kernel, in order
 
     def lock_iteration(self):
         """The iteration in which the period that the program ended with was first planned; None without one."""
@@ -69,7 +68,7 @@ def parse(text):
             run.plans.append((len(run.iteration_ms) + 1, int(found[1])))
         elif found := GIVEN_UP.search(line):
             run.given_up = found[1]
-        elif line.startswith("atpshim["):
+        elif line.startswith(("atpshim[", "libcuda (simulated)")):
             continue
         elif STEP.match(line):
             run.iteration_ms.append(float(MILLISECONDS.search(line)[1]))
@@ -92,16 +91,20 @@ class Runner:
             self.costs[gpu] = read_costs(self.build, gpu)
         return self.costs[gpu]
 
-    def run(self, name, command, machine, policy, trace=None, environment=None):
-        """One process. Leaves NAME.log and NAME.stats.json in the folder."""
-        stats = self.folder / f"{name}.stats.json"
+    def run(self, name, command, machine, policy, trace=None, modelled=False):
+        """One process. Leaves NAME.log, NAME.stats.json and, under a policy, NAME.timeline.json in the folder.
+
+        `modelled`: launches that repeat an earlier one take their time and compute nothing, so results mean nothing (docs/sim.md)."""
+        stats, timeline = self.folder / f"{name}.stats.json", self.folder / f"{name}.timeline.json"
         stats.unlink(missing_ok=True)
         settings = {
             **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy, "ATP_LOG": "info",
-            "ATP_SIM_THREADS": str(self.threads), "LD_LIBRARY_PATH": str(self.build / "lib/sim"), **(environment or {}),
+            "ATP_SIM_THREADS": str(self.threads), "LD_LIBRARY_PATH": str(self.build / "lib/sim"),
         }
+        if modelled:
+            settings["ATP_SIM_MODEL"] = "repeats"
         if policy != "off":
-            settings["LD_PRELOAD"] = str(self.build / "lib/libatpshim.so")
+            settings.update(LD_PRELOAD=str(self.build / "lib/libatpshim.so"), ATP_SIM_TIMELINE=str(timeline))
         if trace:
             settings["ATP_SIM_TRACE"] = str(trace)
         words = [str(self.build / "bin/examples" / command[0]), *command[1:]]
@@ -114,6 +117,8 @@ class Runner:
             raise BenchError(f"{name}: exit code {done.returncode}: {done.stdout.strip().splitlines()[-1:]} ({log})")
         run = parse(done.stdout)
         run.stats = json.loads(stats.read_text())
+        if policy != "off":
+            run.kernel_faults = read_kernel_faults(timeline)
         return run
 
     def atp(self, *arguments):
@@ -124,6 +129,10 @@ class Runner:
 
     def bound(self, trace, memory):
         return json.loads(self.atp("bound", trace, "--memory", memory, "--json"))
+
+
+def read_kernel_faults(timeline):
+    return [json.loads(line.rstrip(",\n"))["args"]["faults"] for line in open(timeline) if '"tid":"kernels"' in line]
 
 
 def clean_environment():

@@ -41,7 +41,7 @@ Time KernelRun::Finish(Time now) {
   ++stats.count;
   stats.time += now - started_;
   stats.fault_time += fault_time_;
-  world_.timeline.Kernel(device_, work_.name, started_, now, fault_time_);
+  world_.timeline.Kernel(device_, work_.name, started_, now, fault_time_, faults_);
   world_.stats.busy[device_] += now - started_;
   return kDone;
 }
@@ -189,6 +189,7 @@ Time KernelRun::Batch(Time now) {
   pass.cpu = world_.lock.ReadFrom(now) + world_.costs.fault_batch;
   pass.serial = true;
   world_.stats.gpu_faults += static_cast<uint64_t>(faults);
+  faults_ += static_cast<uint64_t>(faults);
   ++world_.stats.fault_batches;
   batch_start_ = now;
   for (const Group& group : groups) {  // fetched and sorted before any block is served

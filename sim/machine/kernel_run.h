@@ -64,6 +64,7 @@ class KernelRun : public Run {
   State state_ = State::kNew;
   Time started_ = 0;
   Time fault_time_ = 0;
+  uint64_t faults_ = 0;
   bool must_look_ = false;  // pages have left the device since everything was there
   size_t wave_ = 0;
   // Computing: waves [wave_, compute_end_) since compute_start_; or the rest of one wave that had

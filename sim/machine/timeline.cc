@@ -44,10 +44,12 @@ void Timeline::Span(int device, const std::string& track, const std::string& nam
       Microseconds(end - begin), arguments.c_str());
 }
 
-void Timeline::Kernel(int device, const std::string& name, Time begin, Time end, Time fault_time) {
+void Timeline::Kernel(int device, const std::string& name, Time begin, Time end, Time fault_time,
+                      uint64_t faults) {
   if (file_ == nullptr) return;
   Span(device, "kernels", name, begin, end,
-       "\"fault_us\":" + std::to_string(Microseconds(fault_time)));
+       "\"fault_us\":" + std::to_string(Microseconds(fault_time)) +
+           ",\"faults\":" + std::to_string(faults));
 }
 
 void Timeline::Transfer(int device, bool to_host, bool by_program, Time begin, Time end) {

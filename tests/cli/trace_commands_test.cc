@@ -61,6 +61,34 @@ class TraceCommands : public ::testing::Test {
   std::string trace_;
 };
 
+TEST_F(TraceCommands, ConvertCutsTheLaunchesThatAreNamed) {
+  Write(
+      "run.jsonl",
+      R"({"format":"atp-trace","version":1,"name":"n","source":"s","device_bytes":1048576,"h2d_bytes_per_s":1e9,"d2h_bytes_per_s":1e9}
+{"alloc":1,"bytes":65536,"at":0,"device":0,"kind":"native"}
+{"launch":0,"name":"a","signature":"01","us":10,"stream":0,"device":0,"touches":[[1,0,65536,"o"]]}
+{"launch":1,"name":"b","signature":"02","us":20,"stream":0,"device":0,"touches":[[1,0,65536,"r"]]}
+{"launch":2,"name":"c","signature":"03","us":40,"stream":0,"device":0,"touches":[[1,0,65536,"r"]]}
+)");
+  ASSERT_EQ(
+      Atp("convert " + Path("run.jsonl") + " " + Path("cut.jsonl") + " --launches 1:3").exit_code,
+      0)
+      << Messages();
+  const auto bound = nlohmann::json::parse(Atp("bound --json " + Path("cut.jsonl")).output);
+  EXPECT_NEAR(bound["compute_s"].get<double>(), 60e-6, 1e-12);
+  for (const char* wrong : {"1:4", "0:9"}) {
+    EXPECT_EQ(Atp("convert " + Path("run.jsonl") + " " + Path("x.jsonl") + " --launches " + wrong)
+                  .exit_code,
+              3);
+  }
+  for (const char* wrong : {"2:2", "3", ":3", "1:", "a:b", "1:2x"}) {
+    EXPECT_EQ(Atp("convert " + Path("run.jsonl") + " " + Path("x.jsonl") + " --launches " + wrong)
+                  .exit_code,
+              2)
+        << wrong;
+  }
+}
+
 TEST_F(TraceCommands, PlanPrintsItsFiguresAsOneObject) {
   const Result result = Atp("plan --json --memory 60% " + trace_);
   ASSERT_EQ(result.exit_code, 0) << Messages();

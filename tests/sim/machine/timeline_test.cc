@@ -59,6 +59,7 @@ TEST(Timeline, ShowsKernelsBlocksOnTheLinkAndHintCalls) {
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ((*kernel)["name"], "a \"name\"");
   EXPECT_DOUBLE_EQ((*kernel)["dur"], 3000.0);
+  EXPECT_EQ((*kernel)["args"]["faults"], 0);
   const auto* block = Find(events, "to device (driver)");
   ASSERT_NE(block, nullptr);
   EXPECT_NEAR((*block)["dur"], kBlockBytes / 25e3, 3.0);  // 25 GB/s, and the engine's set-up
@@ -68,6 +69,33 @@ TEST(Timeline, ShowsKernelsBlocksOnTheLinkAndHintCalls) {
   ASSERT_NE(call, nullptr);
   EXPECT_EQ((*call)["name"], "prefetch to device");
   EXPECT_EQ((*call)["args"]["bytes"], 2 * kBlockBytes);
+}
+
+TEST(Timeline, SaysHowOftenAKernelFaulted) {
+  MachineConfig config;
+  config.profile = "tiny";
+  config.timeline = Path();
+  std::string error;
+  auto machine = Machine::Create(config, &error);
+  ASSERT_NE(machine, nullptr) << error;
+  const Lane lane = machine->NewLane(0);
+  const StreamId stream = machine->NewStream(0, false);
+  constexpr uint64_t kAddress = 1u << 30;
+  machine->AddManaged(lane, kAddress, kBlockBytes);
+  KernelWork work;
+  work.name = "faults";
+  work.resident_time = kMs;
+  work.waves.resize(1);
+  work.waves[0].pages.push_back({kAddress >> kPageBits, PageTouch::kRead});
+  machine->SubmitKernel(lane, stream, work);
+  machine->SyncStream(lane, stream);
+  machine.reset();
+
+  const nlohmann::json events = Read(config.timeline);
+  const auto* kernel = Find(events, "kernels");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ((*kernel)["args"]["faults"], 1);
+  EXPECT_GT((*kernel)["args"]["fault_us"].get<double>(), 0);
 }
 
 TEST(Timeline, AFileThatCannotBeWrittenIsNamed) {

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best static pinning found offline: what stays on the card for good, with the whole run known in advance.
+
+For programs whose next launch depends on data. Bytes are pinned by how many launches use them; everything else comes in each time a launch
+needs it, hidden behind compute as far as the link allows, and nothing has to go out. Nobody who decides before the run can do much better.
+"""
+
+import json
+
+
+def read_launches(trace, begin, end):
+    """(seconds, {(allocation, offset): bytes}) of each launch from `begin` to `end`."""
+    launches = []
+    for line in open(trace):
+        if not line.startswith('{"launch"'):
+            continue
+        row = json.loads(line)
+        if begin <= row["launch"] < end:
+            launches.append((row["us"] * 1e-6, {(a, offset): size for a, offset, size, _ in row["touches"]}))
+    return launches
+
+
+def pinned_step_ms(trace, steps, memory, bytes_per_s):
+    """Mean time of the steps, in milliseconds."""
+    launches = [read_launches(trace, begin, end) for begin, end in steps]
+    uses, sizes, largest = {}, {}, 0
+    for step in launches:
+        for _, touches in step:
+            largest = max(largest, sum(touches.values()))
+            for place, size in touches.items():
+                uses[place] = uses.get(place, 0) + 1
+                sizes[place] = max(size, sizes.get(place, 0))
+    room = memory - 2 * largest  # the rest passes through two buffers
+    pinned = set()
+    for place in sorted(uses, key=lambda place: (-uses[place], place)):
+        if sizes[place] <= room:
+            pinned.add(place)
+            room -= sizes[place]
+    total = 0.0
+    for step in launches:
+        compute = sum(seconds for seconds, _ in step)
+        moved = sum(size for _, touches in step for place, size in touches.items() if place not in pinned)
+        total += max(compute, moved / bytes_per_s)
+    return total / len(steps) * 1e3
