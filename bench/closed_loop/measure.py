@@ -69,11 +69,13 @@ def native(runner, point, scale):
 
 
 def scaled_copy(trace, scale, launch_us, target):
-    """A trace with each kernel's time, less its launch, multiplied: what a machine with slower kernels would show."""
+    """A trace with the time of each kernel, less its launch, and of each set multiplied: what a slower device on the same link shows."""
     with open(target, "w") as out:
         for line in open(trace):
             row = json.loads(line)
-            if "launch" in row and not row["name"].startswith("mem"):
+            if row.get("name") in ("memset", "memcpy_d2d"):  # at the rate of device memory
+                row["us"] *= scale
+            elif "launch" in row and not row["name"].startswith("mem"):
                 row["us"] = launch_us + (row["us"] - launch_us) * scale
             out.write(json.dumps(row, separators=(",", ":")) + "\n")
     return target
