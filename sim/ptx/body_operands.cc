@@ -48,6 +48,18 @@ bool BodyParser::ReadAddend(Operand* operand) {
   return true;
 }
 
+bool BodyParser::ReadElement(Operand* operand) {
+  lexer_.Next();
+  Token number = lexer_.Next();
+  uint64_t element = 0;
+  if (number.kind != TokenKind::kNumber || !ParseInteger(number.text, &element)) {
+    return Fail(number.line, "constant index expected in brackets behind a variable");
+  }
+  operand->addend = static_cast<int64_t>(element * TypeBytes(operand->variable->type));
+  Token close = lexer_.Next();
+  return close.Is(']') || Fail(close.line, "']' expected");
+}
+
 bool BodyParser::ReadSimple(Token token, Operand* operand) {
   if (token.Is('!')) {
     operand->negated = true;
@@ -86,6 +98,7 @@ bool BodyParser::ReadSimple(Token token, Operand* operand) {
   }
   if ((operand->variable = FindVariable(token.text)) != nullptr) {
     operand->kind = Operand::Kind::kVariable;
+    if (lexer_.Peek().Is('[') && !ReadElement(operand)) return false;
     return ReadAddend(operand);
   }
   operand->kind = Operand::Kind::kName;

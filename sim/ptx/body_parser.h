@@ -52,6 +52,7 @@ class BodyParser {
   bool ReadList(char close, Operand::Kind kind, Operand* operand);
   bool ReadPair(Operand* operand);
   bool ReadAddend(Operand* operand);
+  bool ReadElement(Operand* operand);  // "[3]" behind the name of an array
   bool FindRegister(std::string_view name, uint32_t* reg) const;
   const Variable* FindVariable(std::string_view name) const;
   bool ResolveNames();

@@ -65,6 +65,29 @@ TEST(Load, GlobalsAndSharedMemoryAreDescribed) {
   EXPECT_EQ(module->kernels()[0].max_threads_per_block, 64u);
 }
 
+TEST(Load, AnElementOfAnArrayIsNamedByItsIndexInBrackets) {
+  constexpr char kBefore[] =
+      ".visible .entry k(.param .u64 out) { .reg .b64 %d<4>; .shared .align 16 .b32 tile[8]; "
+      "ld.param.u64 %d0, [out]; mov.u64 %d1, tile; mov.u64 %d2, ";
+  std::unique_ptr<Module> module =
+      MustLoad(std::string(kHeader) + kBefore +
+               "tile[3]; sub.u64 %d3, %d2, %d1; st.global.u64 [%d0], %d3; ret; }\n");
+  ASSERT_NE(module, nullptr);
+  TestMemory memory;
+  const uint64_t out = memory.Put(std::vector<uint64_t>(1));
+  ExecResult run = module->Execute("k", Grid(1, 1), Params(out).bytes, memory, nullptr);
+  EXPECT_EQ(run.status, ExecStatus::kOk) << run.message;
+  EXPECT_EQ(memory.As<uint64_t>(out)[0], 12u);
+  // Bodies are read when they are first needed, so that is when a mistake in one is found.
+  for (const char* broken : {"tile[%d0]; }\n", "tile[3; }\n", "tile[x]; }\n"}) {
+    module = MustLoad(std::string(kHeader) + kBefore + broken);
+    ASSERT_NE(module, nullptr);
+    run = module->Execute("k", Grid(1, 1), Params(out).bytes, memory, nullptr);
+    EXPECT_NE(run.status, ExecStatus::kOk) << broken;
+    EXPECT_NE(run.message.find("line 4"), std::string::npos) << run.message;
+  }
+}
+
 TEST(Load, UnknownOpcodesAreRefusedWithOpcodeKernelAndLine) {
   for (const char* opcode :
        {"tex.2d.v4.f32.f32", "frobnicate.u32", "add.q32", "cp.async.bulk.shared::cluster.global",
