@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Puts the frameworks in frameworks.txt into build/frameworks, a virtual environment of Python, and runs the tests that need them
+# (label `frameworks`: unmodified frameworks on the simulated machine, with the preload library and without). About 100 MB to fetch.
+# Usage: scripts/frameworks.sh [--no-install] [--environment]    --environment: only makes the virtual environment
+# Exit: 0 all passed, or skipped because PyPI cannot be reached; 1 trouble, 2 usage, 3 refused by --no-install.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT"
+
+only_environment=0
+for argument in "$@"; do
+  case $argument in
+    --no-install) NO_INSTALL=1 ;;
+    --environment) only_environment=1 ;;
+    -h | --help) sed -n '3,6s/^# //p' "$0" && exit 0 ;;
+    *) say "unknown option $argument (see --help)"; exit "$EXIT_USAGE" ;;
+  esac
+done
+
+environment=$ROOT/build/frameworks
+wheels=$ROOT/scripts/frameworks.txt
+
+make_environment() {
+  local log=$ROOT/build/logs/frameworks-pip.log
+  if [ -f "$environment/complete" ] && cmp -s "$wheels" "$environment/complete"; then return; fi
+  say "To be installed into build/frameworks from PyPI: $(sed -n 's/^\([a-z].*==[^ ]*\).*/\1/p' "$wheels" | tr '\n' ' ')"
+  refuse_install
+  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "the frameworks need Python 3.11, this is $(python3 --version)"
+  python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv
+  mkdir -p "$ROOT/build/logs"
+  rm -rf "$environment"
+  python3 -m venv "$environment" >&2
+  if ! "$environment/bin/python" -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r "$wheels" >"$log" 2>&1; then
+    rm -rf "$environment"
+    # pip says this each time a connection fails, and of no other trouble.
+    if grep -q 'Retrying (Retry(' "$log"; then
+      say "SKIPPED: PyPI cannot be reached, so no framework was tested (build/logs/frameworks-pip.log)"
+      exit 0
+    fi
+    cat "$log" >&2
+    die "pip could not install what scripts/frameworks.txt names"
+  fi
+  cp "$wheels" "$environment/complete"
+}
+
+make_environment
+[ "$only_environment" = 0 ] || exit 0
+ctest --preset release --no-tests=error -j "$(nproc)" -L frameworks
