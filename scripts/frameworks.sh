@@ -44,6 +44,21 @@ make_environment() {
   cp "$wheels" "$environment/complete"
 }
 
+# Numba looks for the toolkit's compiler library where toolkits from a package have it; those from wheels have it beside the other libraries.
+show_toolkit_to_numba() {
+  local toolkit view=$environment/cuda library
+  toolkit=$(toolkit_root)
+  [ -n "$toolkit" ] || die "no CUDA toolkit (scripts/cuda_toolkit.sh installs one)"
+  rm -rf "$view"
+  mkdir -p "$view/nvvm/lib64"
+  for library in "$toolkit"/nvvm/lib64/libnvvm.so.* "$toolkit"/lib64/libnvvm.so.*; do
+    [ ! -f "$library" ] || ln -sf "$library" "$view/nvvm/lib64/"
+  done
+  ln -s "$toolkit/nvvm/libdevice" "$view/nvvm/libdevice"
+  ln -s "$toolkit/lib64" "$view/lib64"
+}
+
 make_environment
+show_toolkit_to_numba
 [ "$only_environment" = 0 ] || exit 0
 ctest --preset release --no-tests=error -j "$(nproc)" -L frameworks

@@ -19,6 +19,7 @@ BUILD = Path(os.environ["ATP_BUILD"])
 EXAMPLES = ROOT / "examples"
 GPU = "tiny"
 BIG_CARD = 1 << 30
+SCRATCH = tempfile.TemporaryDirectory(prefix="frameworks-", dir=BUILD)  # goes with the process
 TIMEOUT_S = 900  # a program that hangs ends the test; nothing depends on it otherwise
 
 
@@ -45,7 +46,7 @@ def clean_environment():
 
 def run(*command, card=BIG_CARD, policy=None, trace=False, **environment):
     """One run; `policy` is the shim's, None runs the program without the shim."""
-    folder = Path(tempfile.mkdtemp(dir=BUILD))
+    folder = Path(tempfile.mkdtemp(dir=SCRATCH.name))
     stats, trace_file = folder / "stats.json", folder / "trace.jsonl"
     environment = {**clean_environment(), **environment, "ATP_SIM_STATS": str(stats)}
     if trace:
