@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "cli/error.h"
+#include "cli/frameworks.h"
 #include "cli/run.h"
 #include "cli/servable.h"
 
@@ -132,6 +133,9 @@ Json ExamineProgram(const DoctorOptions& options, const Installation& installati
   }
   Json program = {
       {"command", options.run.program}, {"file", file}, {"unservable", WhyNotServable(file)}};
+  for (const Framework& framework : FrameworksOf(file, options.run.program)) {
+    program["frameworks"].push_back({{"name", framework.name}, {"memory", framework.memory}});
+  }
   if (program["unservable"] != "") return program;
   const TemporaryFolder folder;
   auto environment = RunEnvironment(options.run, installation, std::getenv);

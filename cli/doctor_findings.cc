@@ -61,6 +61,10 @@ void SayProgram(const Json& program, std::ostringstream* out) {
   *out << "program       " << program["file"].get<std::string>();
   if (program.contains("exit_code")) *out << ", ended with " << program["exit_code"];
   *out << "\n";
+  for (const Json& framework : program.value("frameworks", Json::array())) {
+    *out << "framework     " << framework["name"].get<std::string>() << ": "
+         << framework["memory"].get<std::string>() << "\n";
+  }
   if (!program.contains("hooks")) return;
   for (const auto& [key, words] : kLookupWays) {
     if (const uint64_t count = Number(program["lookups"], key)) {

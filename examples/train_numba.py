@@ -6,7 +6,7 @@ They know nothing of the shim or of the simulated machine. Every sum has a fixed
 give the same results on the same device, to the bit; numpy computes the same from the same start and every step is compared with it.
 
 Prints one line a step (`iter N  loss L  error E`), then a checksum over the bits of the result. Exit: 0 done, 1 further from numpy than 1e-3,
-2 out of memory, 3 wrong options.
+2 out of memory or wrong options.
 """
 
 import argparse

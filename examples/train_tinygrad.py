@@ -7,7 +7,7 @@ batches come from numpy's generator with a fixed seed, and no kernel adds in an 
 
 Prints one line an iteration (`iter N  loss L  ms T`), then a checksum over the bits of all final weights. `ms` is the time between two events
 of the CUDA driver where tinygrad computes on it, else wall time; with the JIT the first iterations compile. Exit: 0 done, 1 a loss that is not
-finite, 2 out of memory, 3 wrong options.
+finite, 2 out of memory or wrong options.
 """
 
 import argparse

@@ -2,19 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 # Puts the frameworks in frameworks.txt into build/frameworks, a virtual environment of Python, and runs the tests that need them
 # (label `frameworks`: unmodified frameworks on the simulated machine, with the preload library and without). About 100 MB to fetch.
-# Usage: scripts/frameworks.sh [--no-install] [--environment]    --environment: only makes the virtual environment
+# Usage: scripts/frameworks.sh [--no-install] [--environment] [--wheels [NAME...]]
+#   --environment  only makes the virtual environment
+#   --wheels       instead: imports PyTorch, JAX, TensorFlow and CuPy with and without the preload library (framework_wheels.txt). Gigabytes.
 # Exit: 0 all passed, or skipped because PyPI cannot be reached; 1 trouble, 2 usage, 3 refused by --no-install.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 
 only_environment=0
+wheel_names=()
+want_wheels=0
 for argument in "$@"; do
   case $argument in
+    --wheels) want_wheels=1 ;;
     --no-install) NO_INSTALL=1 ;;
     --environment) only_environment=1 ;;
-    -h | --help) sed -n '3,6s/^# //p' "$0" && exit 0 ;;
-    *) say "unknown option $argument (see --help)"; exit "$EXIT_USAGE" ;;
+    -h | --help) sed -n '3,8s/^# //p' "$0" && exit 0 ;;
+    *)
+      if [ "$want_wheels" = 0 ] || ! grep -q "^$argument " scripts/framework_wheels.txt; then
+        say "unknown option $argument (see --help)"
+        exit "$EXIT_USAGE"
+      fi
+      wheel_names+=("$argument")
+      ;;
   esac
 done
 
@@ -58,6 +69,29 @@ show_toolkit_to_numba() {
   ln -s "$toolkit/lib64" "$view/lib64"
 }
 
+# One environment a framework: they need different versions of the same libraries.
+compare_wheels() {
+  local name packages target
+  [ ${#wheel_names[@]} -gt 0 ] || mapfile -t wheel_names < <(sed -n 's/^\([a-z][^ ]*\) .*/\1/p' scripts/framework_wheels.txt)
+  for name in "${wheel_names[@]}"; do
+    target=$ROOT/build/wheels/$name
+    [ ! -f "$target/complete" ] || continue
+    packages=$(sed -n "s/^$name  *//p" scripts/framework_wheels.txt)
+    say "To be installed into build/wheels/$name from PyPI: $packages"
+    refuse_install
+    rm -rf "$target"
+    python3 -m venv "$target" >&2
+    # shellcheck disable=SC2086  # one word per package
+    "$target/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: $packages >&2 || die "pip could not install $packages"
+    touch "$target/complete"
+  done
+  python3 tests/frameworks/wheels.py "$ROOT/build/release" "$ROOT/build/wheels" "${wheel_names[@]}"
+}
+
+if [ "$want_wheels" = 1 ]; then
+  compare_wheels
+  exit
+fi
 make_environment
 show_toolkit_to_numba
 [ "$only_environment" = 0 ] || exit 0

@@ -10,10 +10,11 @@ import unittest
 
 import machine
 
-# Some 50 MiB of weights, moments and activations, and little arithmetic, which an interpreter has to do.
-PROGRAM = [machine.EXAMPLES / "train_tinygrad.py", "--layers", "2", "--width", "384", "--heads", "6", "--sequence", "8", "--iterations", "20"]
-STEADY = 14  # iterations in which the shim still learns; left out of the median
-WITH_JIT, WITHOUT = [], ["--no-jit"]
+# Some 80 MiB of weights, moments and activations, and little arithmetic, which an interpreter has to do.
+PROGRAM = [machine.EXAMPLES / "train_tinygrad.py", "--layers", "2", "--width", "512", "--sequence", "8"]
+ITERATIONS = ["--iterations", "20"]
+STEADY = 8  # iterations in which the shim still learns; left out of the median
+CUDA = {"DEV": "CUDA:PTX"}
 
 
 def losses(run):
@@ -31,34 +32,28 @@ def ms_per_iteration(run):
 class Training(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        gpu = {"DEV": "CUDA:PTX"}
-        first = machine.side_by_side({
-            "cpu": lambda: machine.run(*PROGRAM, DEV="CPU:X86"),
-            "big jit": lambda: machine.run(*PROGRAM, trace=True, **gpu),
-            "big": lambda: machine.run(*PROGRAM, *WITHOUT, trace=True, **gpu),
+        cls.runs = machine.side_by_side({
+            "cpu": lambda: machine.run(*PROGRAM, *ITERATIONS, DEV="CPU:X86").must_succeed(),
+            "big": lambda: machine.run(*PROGRAM, *ITERATIONS, "--no-jit", trace=True, **CUDA).must_succeed(),
         })
-        for run in first.values():
-            run.must_succeed()
-        cls.card = {kind: machine.footprint(first[kind].trace) // 2 for kind in ("big", "big jit")}
-        cls.bound = {kind: machine.bound_safe_ms(first[kind].trace, cls.card[kind]) for kind in ("big", "big jit")}
+        # The JIT launches the same kernels over as much memory, so one footprint and one bound serve both.
+        trace = cls.runs["big"].trace
+        card = machine.footprint(trace) // 2
+        cls.bound = machine.bound_safe_ms(trace, card)
 
-        def small(kind, policy, **environment):
-            options = WITH_JIT if kind == "big jit" else WITHOUT
-            return lambda: machine.run(*PROGRAM, *options, card=cls.card[kind], policy=policy, **gpu, **environment)
+        def half(policy, *options, **environment):
+            return lambda: machine.run(*PROGRAM, *(options or ITERATIONS), card=card, policy=policy, **CUDA, **environment)
 
-        cls.runs = {**first, **machine.side_by_side({
-            "native": small("big jit", None),
-            "learned jit": small("big jit", "learned"), "learned": small("big", "learned"),
-            "managed jit": small("big jit", "managed"),
-            "threads jit": small("big jit", "learned", ATP_EXECUTOR="threads"), "threads": small("big", "learned", ATP_EXECUTOR="threads"),
-        })}
-        for name in ("big", "learned", "big jit", "managed jit", "learned jit"):
-            run = cls.runs[name]
-            bound = cls.bound["big jit" if "jit" in name else "big"]
-            if run.code == 0:
-                ms = ms_per_iteration(run)
-                print(f"{name:12} {ms:9.3f} ms/iteration  {ms / bound:6.3f} x bound_safe", flush=True)
-        print(f"footprint {2 * cls.card['big jit']} bytes with the JIT, {2 * cls.card['big']} without")
+        threads = {"ATP_EXECUTOR": "threads"}
+        cls.runs.update(machine.side_by_side({
+            "learned": half("learned", *ITERATIONS, "--no-jit"), "learned, jit": half("learned"),
+            "threads": half("learned", *ITERATIONS, "--no-jit", **threads), "threads, jit": half("learned", **threads),
+            "managed, jit": half("managed", "--iterations", "12"), "native": half(None),
+        }))
+        print(f"\nfootprint {2 * card} bytes, bound_safe {cls.bound:.3f} ms/iteration on half of it")
+        for name in ("big", "learned", "learned, jit", "managed, jit"):
+            ms = ms_per_iteration(cls.runs[name].must_succeed())
+            print(f"{name:14}{ms:9.3f} ms/iteration {ms / cls.bound:7.3f} x bound_safe", flush=True)
 
     def test_without_the_shim_the_losses_are_those_of_its_own_cpu_backend(self):
         cpu, gpu = losses(self.runs["cpu"]), losses(self.runs["big"])
@@ -71,26 +66,32 @@ class Training(unittest.TestCase):
         values = [float(loss) for loss in losses(self.runs["big"])]
         self.assertLess(statistics.mean(values[-5:]), values[0] - 1)
 
-    def test_the_jit_changes_nothing_but_uses_graphs(self):
-        self.assertEqual(outputs(self.runs["big"]), outputs(self.runs["big jit"]))
-        self.assertGreater(self.runs["big jit"].stats["calls"]["cuGraphLaunch"], 20)
-        self.assertNotIn("cuGraphLaunch", self.runs["big"].stats["calls"])
+    def test_the_jit_launches_graphs(self):
+        self.assertGreater(self.runs["learned, jit"].stats["calls"]["cuGraphLaunch"], 20)
+        self.assertNotIn("cuGraphLaunch", self.runs["learned"].stats["calls"])
 
     def test_without_the_shim_half_the_memory_ends_in_its_own_error(self):
         self.assertEqual(self.runs["native"].code, 2)
         self.assertRegex(self.runs["native"].err, r"out of memory: Allocation of \S+ MB failed on CUDA")
 
     def test_under_the_shim_losses_and_weights_are_those_of_a_big_card_to_the_bit(self):
-        for name in ("learned", "learned jit", "threads", "threads jit", "managed jit"):
+        for name in ("learned", "learned, jit", "threads", "threads, jit"):
             with self.subTest(name):
                 self.assertEqual(outputs(self.runs[name].must_succeed()), outputs(self.runs["big"]))
+        self.assertEqual(losses(self.runs["managed, jit"]), losses(self.runs["big"])[:12])
 
-    def test_memory_moved(self):
+    def test_memory_is_moved_before_it_is_needed(self):
         for name in ("learned", "threads"):
-            self.assertGreater(self.runs[name].stats["bytes"]["h2d"]["prefetch"], 0, name)
+            moved = self.runs[name].stats["bytes"]["h2d"]
+            self.assertGreater(moved["prefetch"], moved["fault"], name)
 
-    def test_without_graphs_an_iteration_takes_no_more_than_a_tenth_above_the_bound(self):
-        self.assertLessEqual(ms_per_iteration(self.runs["learned"].must_succeed()), 1.10 * self.bound["big"])
+    def test_without_graphs_an_iteration_takes_at_most_a_tenth_more_than_the_bound(self):
+        self.assertLessEqual(ms_per_iteration(self.runs["learned"]), 1.10 * self.bound)
+
+    # The shim takes a graph for one launch and does not look at its nodes yet.
+    @unittest.expectedFailure
+    def test_with_graphs_an_iteration_takes_at_most_fifteen_percent_more_than_the_bound(self):
+        self.assertLessEqual(ms_per_iteration(self.runs["learned, jit"]), 1.15 * self.bound)
 
 
 if __name__ == "__main__":
