@@ -154,4 +154,20 @@ void RememberKernel(CUkernel kernel) {
 
 void ForgetFunctions() { generation.fetch_add(1, std::memory_order_acq_rel); }
 
+PackedArguments ReadExtra(void** extra) {
+  PackedArguments packed;
+  const size_t* bytes = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      packed.buffer = extra[1];
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      bytes = static_cast<const size_t*>(extra[1]);
+    } else {
+      break;
+    }
+  }
+  if (packed.buffer != nullptr && bytes != nullptr) packed.bytes = *bytes;
+  return packed;
+}
+
 }  // namespace atp::shim

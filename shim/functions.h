@@ -65,6 +65,14 @@ void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, V
   });
 }
 
+// The packed form of arguments. `extra` is a list of key and value pairs that ends with
+// CU_LAUNCH_PARAM_END. An unknown key ends our reading: its form is not known.
+struct PackedArguments {
+  const void* buffer = nullptr;
+  size_t bytes = 0;
+};
+PackedArguments ReadExtra(void** extra);
+
 // The same for a packed buffer (the `extra` form).
 template <typename Visit>
 void VisitPackedWords(const FunctionInfo& info, const void* buffer, size_t bytes, Visit visit) {

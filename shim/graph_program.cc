@@ -175,16 +175,23 @@ bool TakeKernel(const CUDA_KERNEL_NODE_PARAMS& params, GraphStep* step) {
   step->pointers.clear();
   if (params.func == nullptr) step->kernel.func = reinterpret_cast<CUfunction>(params.kern);
   const FunctionInfo& info = FunctionOf(step->kernel.func);
-  if (!info.known || (params.kernelParams == nullptr && !info.parameters.empty())) return false;
+  if (!info.known) return false;
+  const PackedArguments packed = params.kernelParams == nullptr && params.extra != nullptr
+                                     ? ReadExtra(params.extra)
+                                     : PackedArguments{};
   size_t bytes = 0;
   for (const Parameter& p : info.parameters) {
     bytes = std::max<size_t>(bytes, p.offset + p.bytes);
   }
+  if (params.kernelParams == nullptr && packed.bytes < bytes) return false;
   step->arguments.resize((bytes + 7) / 8);
   char* buffer = reinterpret_cast<char*>(step->arguments.data());
   for (size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& p = info.parameters[i];
-    memcpy(buffer + p.offset, params.kernelParams[i], p.bytes);
+    const void* from = params.kernelParams != nullptr
+                           ? params.kernelParams[i]
+                           : static_cast<const char*>(packed.buffer) + p.offset;
+    memcpy(buffer + p.offset, from, p.bytes);
     step->pointers.push_back(buffer + p.offset);
   }
   step->kernel.kernelParams = step->pointers.data();

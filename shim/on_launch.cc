@@ -4,33 +4,6 @@
 #include "shim/tensor_maps.h"
 
 namespace atp::shim {
-namespace {
-
-struct Packed {
-  const void* buffer = nullptr;
-  size_t bytes = 0;
-};
-
-// `extra` is a list of key and value pairs that ends with CU_LAUNCH_PARAM_END. An unknown key ends
-// our reading: its form is not known.
-Packed ReadExtra(void** extra) {
-  Packed packed;
-  const size_t* bytes = nullptr;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      packed.buffer = extra[1];
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      bytes = static_cast<const size_t*>(extra[1]);
-    } else {
-      break;
-    }
-  }
-  if (packed.buffer != nullptr && bytes != nullptr) packed.bytes = *bytes;
-  return packed;
-}
-
-}  // namespace
-
 void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
                        void** extra) {
   observation->set_function(function);
@@ -44,7 +17,7 @@ void ObserveParameters(Observation* observation, CUfunction function, void** par
   const FunctionInfo& info = FunctionOf(function);
   observation->set_name(info.name);
   if (extra != nullptr && parameters == nullptr) {
-    const Packed packed = ReadExtra(extra);
+    const PackedArguments packed = ReadExtra(extra);
     VisitPackedWords(info, packed.buffer, packed.bytes, word);
     VisitTensorMaps(packed.buffer, 0, packed.bytes, tensor);
     return;

@@ -3,11 +3,14 @@
 // not depend on whether a preload library is there.
 //   graph_paths PTX CASE
 #include <cuda.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -40,6 +43,26 @@ struct Program {
     params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
     params.blockDimX = 256;
     params.kernelParams = pointers_.back();
+    return params;
+  }
+  // The same with the arguments in one buffer.
+  CUDA_KERNEL_NODE_PARAMS PackedBump(int index) {
+    struct Arguments {
+      CUdeviceptr address;
+      unsigned count;
+    };
+    struct Packed {
+      Arguments arguments;
+      size_t bytes = offsetof(Arguments, count) + sizeof(unsigned);
+      void* extra[5] = {};
+    };
+    auto* packed = new Packed{{buffer[index], kCount}};  // lives as long as the process
+    void* const list[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed->arguments,
+                          CU_LAUNCH_PARAM_BUFFER_SIZE, &packed->bytes, CU_LAUNCH_PARAM_END};
+    std::copy(std::begin(list), std::end(list), packed->extra);
+    CUDA_KERNEL_NODE_PARAMS params = Bump(index);
+    params.kernelParams = nullptr;
+    params.extra = packed->extra;
     return params;
   }
   CUDA_MEMCPY3D Copy(int from, int to) const {
@@ -205,6 +228,22 @@ void Changes(Program& p) {
   p.Show("any node changed");
 }
 
+void Packed(Program& p) {
+  CUgraph graph = NewGraph();
+  CUgraphNode first = nullptr, last = nullptr;
+  for (int i = 0; i < kBuffers; ++i) {
+    last = p.Add(graph, last, p.PackedBump(i));
+    if (i == 0) first = last;
+  }
+  const CUgraphExec runnable = Instantiate(graph);
+  p.Launch(runnable, 2);
+  p.Show("as made");
+  const CUDA_KERNEL_NODE_PARAMS other = p.PackedBump(5);
+  CHECK(cuGraphExecKernelNodeSetParams(runnable, first, &other));
+  p.Launch(runnable, 2);
+  p.Show("kernel changed");
+}
+
 void Updates(Program& p) {
   CUgraph first = NewGraph(), second = NewGraph();
   CUgraphNode last = nullptr, others = nullptr, kept = nullptr;
@@ -313,9 +352,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     void (*run)(Program&);
-  } kCases[] = {{"kinds", Kinds},      {"order", Order},       {"changes", Changes},
-                {"updates", Updates},  {"children", Children}, {"pageable", Pageable},
-                {"recorded", Recorded}};
+  } kCases[] = {{"kinds", Kinds},       {"order", Order},       {"changes", Changes},
+                {"updates", Updates},   {"children", Children}, {"pageable", Pageable},
+                {"recorded", Recorded}, {"packed", Packed}};
   for (const auto& one : kCases) {
     if (strcmp(argv[2], one.name) == 0) one.run(program);
   }

@@ -3,6 +3,9 @@
 // a whole, and when they are larger than the room and are launched node by node.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "tests/preload/child.h"
 
 namespace atp::preload {
@@ -36,8 +39,20 @@ TEST_P(GraphPathsTest, MemoryHoldsWhatItHoldsWithoutUs) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, GraphPathsTest,
                          testing::Values("kinds", "order", "changes", "updates", "children",
-                                         "pageable", "recorded"),
+                                         "pageable", "recorded", "packed"),
                          [](const auto& test) { return std::string(test.param); });
+
+// The simulated machine counts what reaches it: no graph does when each is launched in parts.
+TEST(GraphParts, ArgumentsInOneBufferAreReadLikeAnArrayOfThem) {
+  for (const char* which : {"kinds", "packed"}) {
+    const std::string stats = testing::TempDir() + "graph_parts_" + which + ".json";
+    Answers(which, true, {{"ATP_BUDGET", "10MiB"}, {"ATP_SIM_STATS", stats}});
+    std::stringstream text;
+    text << std::ifstream(stats).rdbuf();
+    EXPECT_NE(text.str().find("\"cuGraphInstantiate"), std::string::npos) << which;
+    EXPECT_EQ(text.str().find("\"cuGraphLaunch"), std::string::npos) << which;
+  }
+}
 
 }  // namespace
 }  // namespace atp::preload
