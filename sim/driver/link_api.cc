@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuLink*: several PTX texts become one. What a real driver hands out is machine code; here it is
 // the joined text, which the module calls take as they take any PTX. Machine code, objects and
-// archives cannot be linked.
+// archives cannot be linked, except the device runtime library, in whose place the machine has
+// functions of its own.
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "sim/driver/device_runtime.h"
 #include "sim/driver/driver.h"
 #include "sim/driver/image.h"
 #include "sim/driver/jit_log.h"
@@ -31,7 +34,18 @@ CUresult Refuse(const Linker& linker, CUresult result, const std::string& error)
   return result;
 }
 
-CUresult Add(Linker* linker, CUjitInputType type, const Image& image) {
+// CUDA's library of device code, by its name. The archive itself is not read.
+bool IsDeviceRuntime(CUjitInputType type, std::string_view name) {
+  constexpr std::string_view kArchive = "libcudadevrt.a";
+  return type == CU_JIT_INPUT_LIBRARY && name.size() >= kArchive.size() &&
+         name.substr(name.size() - kArchive.size()) == kArchive;
+}
+
+CUresult Add(Linker* linker, CUjitInputType type, const char* name, const Image& image) {
+  if (IsDeviceRuntime(type, name ? name : "")) {
+    linker->texts.push_back(kDeviceRuntime);
+    return CUDA_SUCCESS;
+  }
   if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY)
     return Refuse(*linker, CUDA_ERROR_NO_BINARY_FOR_GPU, "only PTX can be linked here");
   if (image.result != CUDA_SUCCESS) return Refuse(*linker, image.result, image.error);
@@ -77,12 +91,12 @@ ATP_API cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUlin
 }
 
 ATP_API cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void* data, size_t bytes,
-                         const char*, unsigned, CUjit_option*, void**) {
+                         const char* name, unsigned, CUjit_option*, void**) {
   ATP_CALL(kNeedsContext, cost::kModule);
   Linker* linker = Linkers().Get(handle);
   if (!linker) return CUDA_ERROR_INVALID_HANDLE;
   if (!data || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  return Add(linker, type, ReadImage(data, bytes));
+  return Add(linker, type, name, ReadImage(data, bytes));
 }
 ATP_API cuLinkAddData(CUlinkState handle, CUjitInputType type, void* data, size_t bytes,
                       const char* name, unsigned count, CUjit_option* options, void** values) {
@@ -97,7 +111,7 @@ ATP_API cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char* pa
   if (!path) return CUDA_ERROR_INVALID_VALUE;
   const std::string content = ReadFile(path);
   if (content.empty()) return CUDA_ERROR_FILE_NOT_FOUND;
-  return Add(linker, type, ReadImage(content.data(), content.size()));
+  return Add(linker, type, path, ReadImage(content.data(), content.size()));
 }
 ATP_API cuLinkAddFile(CUlinkState handle, CUjitInputType type, const char* path, unsigned count,
                       CUjit_option* options, void** values) {

@@ -90,5 +90,55 @@ TEST_F(Link, MachineCodeCannotBeLinked) {
   EXPECT_CUDA(cuLinkDestroy(state));
 }
 
+// Each thread adds to five counters in turn, its grid waits after each, and then each block notes
+// what the counter holds at which it began.
+const std::string kGridWaits =
+    kHeader +
+    ".extern .func (.param .b64 h) cudaCGGetIntrinsicHandle(.param .b32 s);\n"
+    ".extern .func (.param .b32 e) cudaCGSynchronize(.param .b64 h, .param .b32 f);\n"
+    ".visible .entry waits(.param .u64 counters) {\n"
+    ".reg .b32 %b, %n, %k, %v, %z; .reg .b64 %a, %c, %h; .reg .pred %p;\n"
+    "ld.param.u64 %a, [counters]; mov.u32 %b, %ctaid.x; mov.u32 %n, %nctaid.x;\n"
+    "mov.u32 %z, 0; mov.u32 %k, 0;\n"
+    "{ .param .b32 s; .param .b64 r; st.param.b32 [s], 1;\n"
+    "call.uni (r), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %h, [r]; }\n"
+    "again: mad.wide.u32 %c, %b, 4, %a; atom.global.add.u32 %v, [%c], 1;\n"
+    "{ .param .b64 h; .param .b32 f; .param .b32 e; st.param.b64 [h], %h; st.param.b32 [f], %z;\n"
+    "call.uni (e), cudaCGSynchronize, (h, f); }\n"
+    "add.u32 %b, %b, 1; rem.u32 %b, %b, %n; add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 5;\n"
+    "@%p bra again;\n"
+    "mov.u32 %b, %ctaid.x; mad.wide.u32 %c, %b, 4, %a; ld.volatile.global.u32 %v, [%c];\n"
+    "add.u32 %b, %b, %n; mad.wide.u32 %c, %b, 4, %a; st.global.u32 [%c], %v; ret; }\n";
+
+TEST_F(Link, AWholeGridWaitsInTheDeviceRuntimesBarrier) {
+  CUlinkState state = nullptr;
+  ASSERT_CUDA(cuLinkCreate(0, nullptr, nullptr, &state));
+  ASSERT_CUDA(Add(state, kGridWaits));
+  char archive[] = "!<arch>";
+  EXPECT_CUDA(cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, archive, sizeof archive,
+                            "lib64/libcudadevrt.a", 0, nullptr, nullptr));
+  testing::internal::CaptureStderr();
+  EXPECT_RESULT(CUDA_ERROR_NO_BINARY_FOR_GPU,
+                cuLinkAddData(state, CU_JIT_INPUT_LIBRARY, archive, sizeof archive, "libother.a", 0,
+                              nullptr, nullptr));
+  testing::internal::GetCapturedStderr();
+  void* image = nullptr;
+  CUmodule module = nullptr;
+  CUfunction kernel = nullptr;
+  ASSERT_CUDA(cuLinkComplete(state, &image, nullptr));
+  ASSERT_CUDA(cuModuleLoadData(&module, image));
+  ASSERT_CUDA(cuLinkDestroy(state));
+  ASSERT_CUDA(cuModuleGetFunction(&kernel, module, "waits"));
+  constexpr unsigned kBlocks = 6, kThreads = 64;
+  CUdeviceptr counters = Alloc(2 * kBlocks * 4);
+  EXPECT_CUDA(cuMemsetD32(counters, 0, 2 * kBlocks));
+  void* arguments[] = {&counters};
+  ASSERT_CUDA(
+      cuLaunchCooperativeKernel(kernel, kBlocks, 1, 1, kThreads, 1, 1, 0, nullptr, arguments));
+  // Behind five barriers each counter has been added to by every thread of five blocks.
+  for (const int value : ReadInts(counters, 2 * kBlocks)) EXPECT_EQ(value, 5 * kThreads);
+  EXPECT_CUDA(cuModuleUnload(module));
+}
+
 }  // namespace
 }  // namespace atp::sim
