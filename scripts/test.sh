@@ -29,7 +29,7 @@ step_test() { # every test but those of frameworks, on the release build
 }
 
 step_frameworks() { # frameworks from PyPI on the simulated machine, with the preload library and without
-  scripts/frameworks.sh
+  NO_INSTALL=$NO_INSTALL scripts/frameworks.sh
 }
 
 step_exports() { # exported symbols, libraries needed, glibc version of what is preloaded
@@ -73,7 +73,7 @@ run_step() {
   local started=$SECONDS
   say "== $1"
   # A new shell, because `set -e` is off inside a function whose status somebody looks at.
-  if ! ATP_TEST_STEP=$1 "$0"; then
+  if ! NO_INSTALL=$NO_INSTALL ATP_TEST_STEP=$1 "$0"; then
     say "== $1 FAILED after $((SECONDS - started)) s (again: scripts/test.sh $1)"
     [ ! -s "$LOGS/summary" ] || cat "$LOGS/summary"
     exit 1
