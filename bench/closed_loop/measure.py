@@ -198,4 +198,5 @@ def judge(runner, point, row, trace, steps):
     learns = row["lock_iteration"] is not None and row["lock_iteration"] <= point.case.learns
     calm = row["faults_after_lock"] <= 0.005 * row["managed_faults"]
     row["met"] = (row["over_target"] <= 1 and row["discard_violations"] == 0 and row["identical"] is not False
+                  and (not point.case.of_managed or row["over_managed"] <= point.case.of_managed)
                   and (not point.case.periodic or (learns and calm)))
