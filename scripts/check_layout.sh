@@ -37,7 +37,7 @@ report "policy/ has no threads and no files" < <(
 
 while IFS= read -r file; do
   head -3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || report "no SPDX line" <<<"$file"
-done < <(source_files h cc cu cuh def S sh py cmake map fbs; cd "$ROOT" && find . -name CMakeLists.txt -not -path './build/*' | sed 's|^\./||')
+done < <(source_files h cc cu cuh def S sh py cmake map fbs; cd "$ROOT" && find . -path ./build -prune -o -name CMakeLists.txt -print | sed 's|^\./||')
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")

@@ -51,7 +51,9 @@ EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return *device = ordinal, CUDA_SUCCESS;
 }
 EXPORT CUresult cuDeviceGetCount(int* count) { return *count = 1, CUDA_SUCCESS; }
-EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return *bytes = kTotal, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
+  return *bytes = kTotal, CUDA_SUCCESS;
+}
 EXPORT CUresult cuDeviceGetName(char* name, int length, CUdevice) {
   strncpy(name, "no-op device", static_cast<size_t>(length));
   return CUDA_SUCCESS;

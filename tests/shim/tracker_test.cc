@@ -32,6 +32,27 @@ TEST_F(TrackerTest, FindsEveryAddressOfAnAllocationAndNoneOutside) {
   EXPECT_EQ(tracker_->Find(record->address + 3 * kGranule), nullptr);
 }
 
+TEST_F(TrackerTest, AnAllocationThatGrowsIsFoundWhereItGrew) {
+  Record* record = Insert(4, 3);
+  const uint64_t id = record->id;
+  ASSERT_TRUE(tracker_->Grow(record, 5 * kGranule));
+  EXPECT_EQ(record->id, id);
+  EXPECT_EQ(record->bytes, 5 * kGranule);
+  EXPECT_EQ(tracker_->Find(record->address + 5 * kGranule - 1), record);
+  EXPECT_EQ(tracker_->Find(record->address + 5 * kGranule), nullptr);
+  tracker_->Remove(record);
+  EXPECT_EQ(tracker_->Find(kBase + 8 * kGranule), nullptr);
+}
+
+TEST_F(TrackerTest, GrowthBeyondWhatCanBeAddressedLeavesItAsItWas) {
+  Record* record =
+      tracker_->Insert((1ull << 47) - 2 * kGranule, 2 * kGranule, 2 * kGranule, nullptr, 0);
+  ASSERT_NE(record, nullptr);
+  EXPECT_FALSE(tracker_->Grow(record, 4 * kGranule));
+  EXPECT_EQ(record->mapped_bytes, 2 * kGranule);
+  EXPECT_EQ(tracker_->Find((1ull << 47) - 1), record);
+}
+
 TEST_F(TrackerTest, NumbersThatAreNoAddressesAreNotFound) {
   Insert(0);
   EXPECT_EQ(tracker_->Find(0), nullptr);

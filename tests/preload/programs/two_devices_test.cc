@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets and copies that do not wait on device memory do not wait on managed memory either: one host
+// thread that feeds two devices keeps both busy, as without us.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/preload/child.h"
+
+namespace atp::preload {
+namespace {
+
+std::string Launch(const char* part, bool with, const Environment& more = {}) {
+  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
+                             {"LD_PRELOAD", Preload({})},
+                             {"ATP_SIM_GPU", "tiny"},
+                             {"ATP_SIM_DEVICES", "2"},
+                             {"ATP_LOG", "error"}};
+  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  for (const auto& [name, value] : more) environment[name] = value;
+  const Finished run = RunChild(
+      {ATP_PROGRAM_FOLDER "/two_devices", ATP_PROGRAM_FOLDER "/bump.ptx", part}, environment);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  return run.out;
+}
+
+TEST(TwoDevices, AreKeptBusyByOneThreadAsWithoutUs) {
+  const double native = std::stod(Launch("busy", false)), with = std::stod(Launch("busy", true));
+  EXPECT_GT(native, 0);
+  EXPECT_LT(with, native * 1.1);
+  // What it would be if each call waited, as the same calls do on managed memory by themselves.
+  EXPECT_GT(std::stod(Launch("busy", true, {{"ATP_DISABLE", "asynctwins"}})), with * 1.2);
+}
+
+TEST(TwoDevices, ComputeTheSameWhenMemoryMoves) {
+  const std::string native = Launch("results", false);
+  EXPECT_EQ(Launch("results", true), native);
+  EXPECT_EQ(Launch("results", true, {{"ATP_BUDGET", "0=8MiB,1=8MiB"}}), native);
+  EXPECT_EQ(Launch("results", true, {{"ATP_BUDGET", "6MiB"}, {"ATP_EXECUTOR", "threads"}}), native);
+}
+
+}  // namespace
+}  // namespace atp::preload
