@@ -10,14 +10,26 @@ namespace {
 
 constexpr std::string_view kUnits = "KMGT";
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // The number at the start of `text`, which is then cut off; nothing when there is none, or when it
-// has a sign or an exponent.
+// has a sign or an exponent. By hand: no locale may have a say, and g++ 10 has no from_chars for
+// it.
 std::optional<double> TakeNumber(std::string_view* text) {
-  double value = 0;
-  const auto [end, error] =
-      std::from_chars(text->data(), text->data() + text->size(), value, std::chars_format::fixed);
-  if (error != std::errc() || text->front() == '-' || !std::isfinite(value)) return std::nullopt;
-  text->remove_prefix(end - text->data());
+  double value = 0, unit = 1;
+  size_t at = 0;
+  bool digits = false;
+  for (; at < text->size() && IsDigit((*text)[at]); ++at, digits = true) {
+    value = value * 10 + ((*text)[at] - '0');
+  }
+  if (at < text->size() && (*text)[at] == '.') {
+    for (++at; at < text->size() && IsDigit((*text)[at]); ++at, digits = true) {
+      unit /= 10;
+      value += unit * ((*text)[at] - '0');
+    }
+  }
+  if (!digits || !std::isfinite(value)) return std::nullopt;
+  text->remove_prefix(at);
   return value;
 }
 
