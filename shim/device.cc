@@ -183,6 +183,14 @@ size_t ContextsSeen() {
   return count;
 }
 
+bool EachContext(bool (*visit)(CUcontext context)) {
+  for (size_t i = 0; i < context_count.load(std::memory_order_acquire); ++i) {
+    const CUcontext context = contexts[i].context.load(std::memory_order_acquire);
+    if (context != nullptr && !visit(context)) return false;
+  }
+  return true;
+}
+
 void ForgetContext(CUcontext context) {
   std::lock_guard lock(mutex);
   for (ContextEntry& entry : contexts) {

@@ -36,6 +36,8 @@ Device* CurrentDevice(CUcontext* context);
 Device* DeviceOf(int ordinal);            // null when that device has not been seen
 CUcontext PrimaryContextOf(int ordinal);  // null when the shim has not seen it
 size_t ContextsSeen();
+// Calls visit for each context seen, until it gives false; gives what it gave last.
+bool EachContext(bool (*visit)(CUcontext context));
 void ForgetContext(CUcontext context);
 void ResetDevicesAfterFork();
 

@@ -23,10 +23,15 @@ namespace {
 std::atomic<unsigned> trouble_count{0};
 std::atomic<bool> context_in_use{false};
 
+void AwaitEndOfStandstill() {
+  while (g_state.load(std::memory_order_acquire) == State::kStandstill) sched_yield();
+}
+
 // Runs before the handlers that libraries loaded earlier have registered, so the driver and the
 // runtime are still there.
 void AtExit() {
   Reentry guard;
+  AwaitEndOfStandstill();
   if (!Active()) return;
   if (g_placing.exchange(false)) StopHints();
   WriteReport();
@@ -62,8 +67,10 @@ bool EnsureStarted() {
     return false;
   }
   // A hook entered from inside the start itself (a library that the driver loads) must not wait for
-  // itself.
-  if (t_hook_depth > 1 && state == State::kStarting) return false;
+  // itself; nor a driver that calls us back from a thread that it serves during a standstill.
+  const bool inside = t_hook_depth > 1;
+  if (inside && (state == State::kStarting || state == State::kStandstill)) return false;
+  AwaitEndOfStandstill();
   State cold = State::kCold;
   if (g_state.compare_exchange_strong(cold, State::kStarting)) {
     Start();

@@ -3,22 +3,38 @@
 // before the program's first driver call or look-up. Passive: every hook goes straight to the
 // driver (policy off, no driver, a child forked after CUDA was in use). Hints and new placement may
 // end before that (at exit, after trouble of our own): memory placed so far keeps its meaning until
-// the process ends.
+// the process ends. Standstill: active, but the program has to wait for a moment.
 #pragma once
 
 #include <atomic>
 
 namespace atp::shim {
 
-enum class State : int { kCold, kStarting, kActive, kPassive };
+enum class State : int { kCold, kStarting, kActive, kPassive, kStandstill };
 extern std::atomic<State> g_state;
 
 inline bool Active() { return g_state.load(std::memory_order_acquire) == State::kActive; }
+
+// Not only the entry of hooks asks: also true during a standstill.
+inline bool Serving() {
+  const State state = g_state.load(std::memory_order_acquire);
+  return state == State::kActive || state == State::kStandstill;
+}
 
 // Slow path of every hook: starts the shim if it is cold, waits while another thread starts it.
 // True when active. Any thread, re-entry guard held. Registers the exit and fork handlers, reads
 // the settings; never opens a CUDA context.
 bool EnsureStarted();
+
+// While one exists, the program's other threads wait at the entry of hooks; those inside a hook
+// already go on. One at a time, on a thread that is inside a hook; the time is the program's.
+class Standstill {
+ public:
+  Standstill() { g_state.store(State::kStandstill); }
+  ~Standstill() { g_state.store(State::kActive); }
+  Standstill(const Standstill&) = delete;
+  Standstill& operator=(const Standstill&) = delete;
+};
 
 // True while new memory is placed by us; false from the start of exit on, and after too much
 // trouble of our own.

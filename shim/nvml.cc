@@ -50,7 +50,7 @@ const atp::shim::Device* DeviceFor(NvmlDevice asked) {
   using namespace atp::shim;
   const auto by_bus = reinterpret_cast<HandleByBus>(
       Library() != nullptr ? RealDlsym(Library(), "nvmlDeviceGetHandleByPciBusId_v2") : nullptr);
-  if (by_bus == nullptr || !Active() || real().cuDeviceGetPCIBusId == nullptr) return nullptr;
+  if (by_bus == nullptr || !Serving() || real().cuDeviceGetPCIBusId == nullptr) return nullptr;
   for (int ordinal = 0; ordinal < kMaxDevices; ++ordinal) {
     const Device* device = DeviceOf(ordinal);
     char bus[32] = "";

@@ -15,6 +15,8 @@
 #include "shim/settings.h"
 #include "shim/shimlog.h"
 #include "shim/vmm_books.h"
+#include "shim/vmm_convert.h"
+#include "shim/vmm_runs.h"
 
 namespace atp::shim {
 namespace {
@@ -38,90 +40,35 @@ bool Serves(const Device* device) {
          !Settings().Disabled(kDisableVmm);
 }
 
-// From now on the driver has the memory. Only while no mapping in managed memory shows its bytes.
-CUresult GiveToDriver(Memory* memory) {
-  if (memory->native != 0) return CUDA_SUCCESS;
-  if (memory->mapped_at != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult result = real().cuMemCreate(&memory->native, memory->bytes, &memory->prop, 0);
-  if (result != CUDA_SUCCESS) return result;
-  DropContents(memory);
-  GiveShare(memory->device, memory->bytes);
-  CountNative(*memory, true);
-  Count(WhyNative::kRange, memory->bytes);
-  return CUDA_SUCCESS;
-}
-
-// A managed range without mappings becomes one of the driver's at the same address.
-bool GiveToDriver(Range* range, uint64_t address) {
-  const uint64_t bytes = range->bytes;
-  WithContext current(range->context);
-  if (AnyMapping(address, bytes) || !KeepContentsElsewhere(address, bytes)) return false;
-  if (range->context != nullptr && real().cuMemFree_v2(address) != CUDA_SUCCESS) return false;
-  Books().ranges.erase(address);
-  CUdeviceptr got = 0;
-  if (real().cuMemAddressReserve(&got, bytes, 0, address, 0) == CUDA_SUCCESS && got == address) {
-    return true;
-  }
-  if (got != 0) real().cuMemAddressFree(got, bytes);
-  return false;
-}
-
 CUresult RefuseToShare(const char* what, const Memory& memory) {
   g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
   char caller[160];
   DescribeCaller(caller, sizeof caller);
   ATP_LOG_WARN(
       "%s (called by %s): %s of memory at 0x%llx are managed memory, so that they may move, and "
-      "cannot be shared. Remedy: the name of the library that created it in ATP_NATIVE, or "
-      "ATP_DISABLE=vmm",
+      "cannot become the driver's (see above), which alone can share. Remedy: the name of the "
+      "library that created it in ATP_NATIVE, or ATP_DISABLE=vmm",
       what, caller, HumanBytes(memory.bytes).text(),
       static_cast<unsigned long long>(memory.mapped_at));
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// A joined mapping, or the part of one that is left, is one allocation for the loop: programs cut
-// their tensors from a range without regard to where one mapping ends and the next begins.
-void JoinRun(const Range& range, uint64_t range_begin, int device, uint64_t begin, uint64_t bytes) {
-  uint64_t end = begin + bytes;
-  const auto neighbour = [&](uint64_t address) -> Record* {
-    Record* record = g_tracker.Find(address);
-    const bool inside = address >= range_begin && address < range_begin + range.bytes;
-    return inside && record != nullptr && record->device == device ? record : nullptr;
-  };
-  Record* before = neighbour(begin - 1);
-  Record* after = neighbour(end);
-  if (before != nullptr && after == nullptr) {
-    if (!AnnounceGrowth(before, end - before->address)) Trouble("a mapping that cannot be tracked");
-    return;
-  }
-  for (Record* record : {before, after}) {
-    if (record == nullptr) continue;
-    begin = std::min(begin, record->address);
-    end = std::max(end, record->address + record->mapped_bytes);
-    Withdraw(record);
-  }
-  if (Announce(begin, end - begin, end - begin, range.context, device) == nullptr) {
-    Trouble("a mapping that cannot be tracked");
-  }
+// Whether a mapping needs the driver's memory where managed memory is in use.
+bool MustConvert(CUdeviceptr address, size_t bytes, MemoryHandle handle) {
+  const Memory* memory = MemoryOf(handle);
+  if (memory != nullptr && memory->native == 0) return memory->mapped_at != 0;
+  uint64_t begin = 0;
+  const Range* range = RangeAround(address, bytes, &begin);
+  return range != nullptr && AnyMapping(begin, range->bytes);
 }
 
-void LeaveRun(uint64_t begin, uint64_t end) {
-  for (uint64_t at = begin; at < end;) {
-    Record* record = g_tracker.Find(at);
-    if (record == nullptr) {
-      at += kGranule;
-      continue;
-    }
-    const Record old = *record;
-    const uint64_t old_end = old.address + old.mapped_bytes;
-    Withdraw(record);
-    const auto keep = [&](uint64_t from, uint64_t to) {
-      if (from < to) Announce(from, to - from, to - from, old.context, old.device);
-    };
-    keep(old.address, begin);
-    keep(end, old_end);
-    at = old_end;
-  }
+// What is mapped in managed memory may have to become the driver's. That waits for the device: at
+// length here, without the lock, because others may ask about their memory meanwhile; what they do
+// then is waited for again, and briefly, by GiveToDriver.
+void WaitAhead(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  WaitForEveryContext();
+  lock.lock();
 }
 
 CUresult MapNative(CUdeviceptr address, size_t bytes, size_t offset, Memory* memory,
@@ -132,13 +79,8 @@ CUresult MapNative(CUdeviceptr address, size_t bytes, size_t offset, Memory* mem
 }
 
 CUresult MapManagedPart(const Range& range, uint64_t range_begin, CUdeviceptr address, size_t bytes,
-                        size_t offset, Memory* memory, unsigned long long flags) {
-  if (bytes == 0 || !Aligned(address) || !Aligned(bytes) || offset != 0 || flags != 0 ||
-      bytes > memory->bytes || AnyMapping(address, bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+                        Memory* memory) {
   if (range.context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  if (memory->mapped_at != 0) return RefuseToShare("a second mapping is refused", *memory);
   WithContext current(range.context);
   if (!BringContents(memory, address, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   AddMapping(address, bytes, memory);
@@ -228,7 +170,9 @@ CUresult ReleaseMemory(MemoryHandle handle) {
   Memory* memory = MemoryOf(handle);
   if (memory == nullptr) return real().cuMemRelease(handle);
   if (memory->references == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (memory->native != 0) {
+  if (memory->own_references != 0) {
+    --memory->own_references;
+  } else if (memory->native != 0) {
     const CUresult result = real().cuMemRelease(memory->native);
     if (result != CUDA_SUCCESS) return result;
   }
@@ -239,21 +183,29 @@ CUresult ReleaseMemory(MemoryHandle handle) {
 
 CUresult MapMemory(CUdeviceptr address, size_t bytes, size_t offset, MemoryHandle handle,
                    unsigned long long flags) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
+  if (MustConvert(address, bytes, handle)) WaitAhead(lock);
   Memory* memory = MemoryOf(handle);
   uint64_t begin = 0;
-  Range* range = RangeAround(address, bytes, &begin);
-  if (memory != nullptr && memory->native == 0 && range != nullptr) {
-    return MapManagedPart(*range, begin, address, bytes, offset, memory, flags);
+  const Range* range = RangeAround(address, bytes, &begin);
+  const bool promise = memory != nullptr && memory->native == 0;
+  if (range != nullptr &&
+      (bytes == 0 || !Aligned(address) || !Aligned(bytes) || AnyMapping(address, bytes))) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  if (memory != nullptr && memory->native == 0) {
+  if (range != nullptr && promise) {
+    if (offset != 0 || flags != 0 || bytes > memory->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (memory->mapped_at == 0) return MapManagedPart(*range, begin, address, bytes, memory);
+  }
+  if (promise) {
     const CUresult result = GiveToDriver(memory);
     if (result == CUDA_ERROR_NOT_SUPPORTED) {
       return RefuseToShare("a second mapping is refused", *memory);
     }
     if (result != CUDA_SUCCESS) return result;
   }
-  if (range != nullptr && !GiveToDriver(range, begin)) {
+  // It may have become the driver's just now, as the range that shows the memory.
+  if (RangeAround(address, bytes, &begin) != nullptr && !GiveToDriver(begin)) {
     ATP_LOG_WARN(
         "a mapping is refused: plain and managed memory cannot be mixed in the range at 0x%llx. "
         "Remedy: ATP_DISABLE=vmm",
@@ -330,6 +282,7 @@ CUresult RetainHandleOf(MemoryHandle* handle, void* address) {
     if (result != CUDA_SUCCESS) return result;
     // The driver may name it otherwise than when it was created.
     if (*handle != memory->key) Books().aliases[*handle] = memory->key;
+    memory->native = *handle;
   } else {
     *handle = memory->key;
   }
@@ -349,8 +302,10 @@ CUresult PropertiesOf(CUmemAllocationProp* prop, MemoryHandle handle) {
 }
 
 CUresult DriverHandle(MemoryHandle handle, MemoryHandle* driver_handle) {
-  std::lock_guard lock(mutex);
+  std::unique_lock lock(mutex);
   *driver_handle = handle;
+  const Memory* shown = MemoryOf(handle);
+  if (shown != nullptr && shown->native == 0 && shown->mapped_at != 0) WaitAhead(lock);
   Memory* memory = MemoryOf(handle);
   if (memory == nullptr) return CUDA_SUCCESS;
   const CUresult result = GiveToDriver(memory);

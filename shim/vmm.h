@@ -6,9 +6,9 @@
 //
 // What managed memory cannot be stays the driver's: ranges at a wished address, memory with unusual
 // properties, and everything once it is exported. A handle of ours that is still unmapped becomes
-// the driver's when it meets such a use; a range without mappings likewise. What remains (export or
-// a second mapping of mapped memory) is refused with CUDA_ERROR_NOT_SUPPORTED and a line in the log
-// that names the remedy.
+// the driver's when it meets such a use; so does a whole range, with the memory that it shows
+// (vmm_convert.h). Where that fails, for instance because it does not fit the card, the use is
+// refused with CUDA_ERROR_NOT_SUPPORTED and a line in the log that names the remedy.
 //
 // Any thread, re-entry guard held. One lock, held across driver calls: these calls are rare.
 #pragma once
@@ -39,7 +39,7 @@ CUresult RetainHandleOf(MemoryHandle* handle, void* address);
 CUresult PropertiesOf(CUmemAllocationProp* prop, MemoryHandle handle);
 CUresult ExportMemory(void* shareable, MemoryHandle handle, CUmemAllocationHandleType type,
                       unsigned long long flags);
-// The handle that the driver knows: ours becomes the driver's, if it still can.
+// The handle that the driver knows: ours becomes the driver's, if it can.
 CUresult DriverHandle(MemoryHandle handle, MemoryHandle* driver_handle);
 
 // An address in a managed range of ours: the mapping around it, as cuMemGetAddressRange tells it.

@@ -28,12 +28,6 @@ constexpr auto kLeftEnd = [](const auto& entry) {
   return entry.first + entry.second->contents_bytes;
 };
 
-bool CopyWithin(uint64_t to, uint64_t from, uint64_t bytes) {
-  Relaxed relaxed;
-  return real().cuMemcpyDtoD_v2(to, from, bytes) == CUDA_SUCCESS &&
-         real().cuCtxSynchronize() == CUDA_SUCCESS;
-}
-
 }  // namespace
 
 VmmBooks& Books() {
@@ -149,6 +143,12 @@ void DropContents(Memory* memory) {
   }
   memory->contents_at = 0;
   memory->in_stash = false;
+}
+
+bool CopyWithin(uint64_t to, uint64_t from, uint64_t bytes) {
+  Relaxed relaxed;
+  return real().cuMemcpyDtoD_v2(to, from, bytes) == CUDA_SUCCESS &&
+         real().cuCtxSynchronize() == CUDA_SUCCESS;
 }
 
 bool KeepContentsElsewhere(uint64_t address, uint64_t bytes) {

@@ -22,6 +22,8 @@ struct Memory {  // what cuMemCreate made
   MemoryHandle key = 0;     // as the program knows it
   MemoryHandle native = 0;  // the driver's; 0 = a promise of ours
   unsigned references = 1;  // handles
+  // Of these, references that the driver does not know: from before the memory became its own.
+  unsigned own_references = 0;
   unsigned mappings = 0;
   uint64_t mapped_at = 0;    // of a promise: its one mapping in managed memory
   uint64_t contents_at = 0;  // of an unmapped promise: where its bytes were left, and how many
@@ -66,6 +68,8 @@ void ForgetIfUnused(Memory* memory);
 bool BringContents(Memory* memory, uint64_t address, uint64_t bytes);  // to a new mapping
 bool KeepContentsElsewhere(uint64_t address, uint64_t bytes);          // before a range is reused
 void DropContents(Memory* memory);
+// Of memory that the current context reaches; returns when it is done.
+bool CopyWithin(uint64_t to, uint64_t from, uint64_t bytes);
 // Pages of the range that nobody's bytes are on hold nothing worth moving.
 void DiscardUnclaimed(uint64_t address, uint64_t bytes, CUcontext context);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses virtual memory management in every way, right and wrong, and prints each answer as
 // "case: answer". What it prints must not depend on whether a preload library is there, but for the
-// cases "aliases" and "export", which managed memory cannot serve.
+// cases "crowded", "captured" and "orphaned", which managed memory cannot serve.
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
@@ -199,11 +199,149 @@ void Numbers() {
   cuMemAddressFree(range, 8 * kMiB);
 }
 
+// Memory mapped in `range` at `offset`, with a value of its own.
+Handle Mapped(CUdeviceptr address, size_t bytes, unsigned value) {
+  const Handle handle = Create(bytes);
+  Say("map", cuMemMap(address, bytes, 0, handle, 0));
+  Say("access", Allow(address, bytes));
+  Say("set", cuMemsetD32(address, value, bytes / 4));
+  return handle;
+}
+
+void SayFlags(CUdeviceptr address) {
+  const CUmemLocation here = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  unsigned long long flags = 9;
+  Say("access is told", cuMemGetAccess(&flags, &here, address));
+  Say("access", "is", flags);
+}
+
+// The same memory seen from several places, in ranges that show other memory as well.
 void Aliases() {
-  const CUdeviceptr range = Reserve(8 * kMiB);
-  const Handle handle = Create(kPage);
-  Say("map", cuMemMap(range, kPage, 0, handle, 0));
+  size_t before = 0, after = 0, total = 0;
+  cuMemGetInfo(&before, &total);
+  const CUdeviceptr range = Reserve(32 * kMiB), other = Reserve(16 * kMiB);
+  const Handle twice = Mapped(range, 4 * kMiB, 1), let_go = Mapped(range + 4 * kMiB, kPage, 2);
+  const Handle unmapped = Mapped(range + 8 * kMiB, kPage, 3);
+  const Handle elsewhere = Mapped(other, 4 * kMiB, 4);
+  const Handle no_access = Create(kPage);
+  Say("map", cuMemMap(range + 12 * kMiB, kPage, 0, no_access, 0));
+  Handle again = 0;
+  Say("retain", cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range)));
+  Say("release", cuMemRelease(let_go));
+  Say("unmap", cuMemUnmap(range + 8 * kMiB, kPage));
+  Say("second mapping that is wrong", cuMemMap(other + kPage, 4 * kMiB, 0, twice, 0));
+  Say("second mapping", cuMemMap(other + 8 * kMiB, 4 * kMiB, 0, twice, 0));
+  Say("third mapping", cuMemMap(range + 16 * kMiB, kPage, 0, twice, 0));
+  for (CUdeviceptr address : {range, range + 12 * kMiB, range + 16 * kMiB}) SayFlags(address);
+  Say("access", Allow(other + 8 * kMiB, 4 * kMiB));
+  Say("access", Allow(range + 16 * kMiB, kPage));
+  for (CUdeviceptr address : {range, range + 4 * kMiB - 4, range + 4 * kMiB, other,
+                              other + 12 * kMiB - 4, range + 16 * kMiB}) {
+    Say("value", "is", ValueAt(address));
+  }
+  Say("set", cuMemsetD32(other + 8 * kMiB, 5, kMiB));
+  Say("value through the first", "is", ValueAt(range));
+  Say("value through the third", "is", ValueAt(range + 16 * kMiB));
+  Say("map of what was unmapped", cuMemMap(range + 24 * kMiB, kPage, 0, unmapped, 0));
+  Say("access", Allow(range + 24 * kMiB, kPage));
+  Say("value", "is", ValueAt(range + 24 * kMiB));
+  CUdeviceptr base = 0;
+  size_t size = 0;
+  Say("range", cuMemGetAddressRange(&base, &size, range + 3 * kMiB));
+  Say("range", "has bytes", size);
+  cuMemGetInfo(&after, &total);
+  Say("free", "is less by", before - after);
+  Say("unmap of the first", cuMemUnmap(range, 4 * kMiB));
+  for (Handle handle : {twice, again, twice}) Say("release", cuMemRelease(handle));
+  Say("value that is left", "is", ValueAt(other + 12 * kMiB - 4));
+  Say("retain", cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range + 4 * kMiB)));
+  Say("unmap", cuMemUnmap(range + 4 * kMiB, kPage));
+  Say("map", cuMemMap(range, kPage, 0, again, 0));
+  Say("access", Allow(range, kPage));
+  Say("value", "is", ValueAt(range));
+  for (Handle handle : {again, unmapped, elsewhere, no_access}) {
+    Say("release", cuMemRelease(handle));
+  }
+  for (size_t offset : {0, 12, 16, 24}) Say("unmap", cuMemUnmap(range + offset * kMiB, kPage));
+  for (size_t offset : {0, 8}) Say("unmap", cuMemUnmap(other + offset * kMiB, 4 * kMiB));
+  Say("free", cuMemAddressFree(range, 32 * kMiB));
+  Say("free", cuMemAddressFree(other, 16 * kMiB));
+  cuMemGetInfo(&after, &total);
+  Say("free", "came back", before == after);
+}
+
+// What an export answers is the driver's business; the memory stays what it is, mapped or not.
+void Exported() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  const Handle mapped = Mapped(range, 4 * kMiB, 1), unmapped = Mapped(range + 8 * kMiB, kPage, 2);
+  Say("unmap", cuMemUnmap(range + 8 * kMiB, kPage));
+  for (Handle handle : {mapped, unmapped, mapped}) {
+    int file = -1;
+    Say("export",
+        cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  }
+  Say("multicast", cuMulticastBindMem(0, 0, unmapped, 0, kPage, 0));
+  Say("map", cuMemMap(range + 4 * kMiB, kPage, 0, unmapped, 0));
+  Say("access", Allow(range + 4 * kMiB, kPage));
+  for (size_t offset : {0, 4}) Say("value", "is", ValueAt(range + offset * kMiB));
+  for (Handle handle : {mapped, unmapped, unmapped}) Say("release", cuMemRelease(handle));
+  Say("unmap", cuMemUnmap(range, 4 * kMiB));
+  Say("unmap", cuMemUnmap(range + 4 * kMiB, kPage));
+  Say("free", cuMemAddressFree(range, 16 * kMiB));
+}
+
+// More than the card has: nothing of it may be lost, whatever is refused.
+void Crowded() {
+  constexpr unsigned kPieces = 12;
+  const CUdeviceptr range = Reserve(64 * kMiB);
+  Handle first = 0;
+  for (unsigned i = 0; i < kPieces; ++i) {
+    const Handle handle = Mapped(range + i * 4 * kMiB, 4 * kMiB, i + 1);
+    if (i == 0) first = handle;
+  }
+  Say("second mapping", cuMemMap(range + 48 * kMiB, 4 * kMiB, 0, first, 0));
+  unsigned good = 0;
+  for (unsigned i = 0; i < kPieces; ++i) {
+    good += ValueAt(range + i * 4 * kMiB) == i + 1 && ValueAt(range + i * 4 * kMiB + 4) == i + 1;
+  }
+  Say("pieces as they were", "are", good);
+  Say("unmap", cuMemUnmap(range + 4 * kMiB, 44 * kMiB));
+  Say("second mapping", cuMemMap(range + 48 * kMiB, 4 * kMiB, 0, first, 0));
+  Say("access", Allow(range + 48 * kMiB, 4 * kMiB));
+  Say("value through the second", "is", ValueAt(range + 48 * kMiB));
+}
+
+// Another thread records a graph, in a mode that leaves the others alone.
+void Captured() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  const Handle handle = Mapped(range, kPage, 7);
+  CUstream stream;
+  CUgraph graph = nullptr;
+  Say("stream", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  Say("begin", cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  const CUresult meanwhile = cuMemMap(range + 4 * kMiB, kPage, 0, handle, 0);
+  Say("set", cuMemsetD32Async(range, 8, kPage / 4, stream));
+  Say("end", cuStreamEndCapture(stream, &graph));
+  Say("second mapping while recording", meanwhile);
+  if (meanwhile != CUDA_SUCCESS) {
+    Say("second mapping afterwards", cuMemMap(range + 4 * kMiB, kPage, 0, handle, 0));
+  }
+  CUgraphExec exec;
+  Say("access", Allow(range + 4 * kMiB, kPage));
+  Say("instantiate", cuGraphInstantiateWithFlags(&exec, graph, 0));
+  Say("launch", cuGraphLaunch(exec, stream));
+  Say("wait", cuStreamSynchronize(stream));
+  Say("value through the second", "is", ValueAt(range + 4 * kMiB));
+}
+
+// The context that the memory was used in is gone.
+void Orphaned() {
+  const CUdeviceptr range = Reserve(16 * kMiB);
+  const Handle handle = Mapped(range, kPage, 7);
+  Say("reset", cuDevicePrimaryCtxReset(0));
   Say("second mapping", cuMemMap(range + 4 * kMiB, kPage, 0, handle, 0));
+  Say("release", cuMemRelease(handle));
+  Say("unmap", cuMemUnmap(range, kPage));
 }
 
 // At a wished address, so that it is the driver's range: memory of either kind can be mapped there.
@@ -249,6 +387,10 @@ int main(int argc, char** argv) {
                 {"expandable", Expandable},
                 {"numbers", Numbers},
                 {"aliases", Aliases},
+                {"exported", Exported},
+                {"crowded", Crowded},
+                {"captured", Captured},
+                {"orphaned", Orphaned},
                 {"wished", Wished}};
   for (const auto& one : kCases) {
     if (argc == 2 && strcmp(argv[1], one.name) == 0) one.run();

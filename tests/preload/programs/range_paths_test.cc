@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Virtual memory management in every way, right and wrong: the program cannot tell that its memory
-// is managed, but where managed memory cannot do what it asks; and then it is told.
+// is managed; and where it must be told, nothing of its own is lost.
 #include <gtest/gtest.h>
 
 #include "tests/preload/child.h"
@@ -33,8 +33,8 @@ TEST_P(RangePathsTest, AnswersAreThoseOfTheDriver) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, RangePathsTest,
-                         testing::Values("use", "wrong", "moves", "attributes", "numbers",
-                                         "wished"),
+                         testing::Values("use", "wrong", "moves", "attributes", "numbers", "wished",
+                                         "aliases", "exported"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(RangePaths, ATerabyteOfAddressesAndTenThousandPagesThatComeAndGo) {
@@ -43,13 +43,49 @@ TEST(RangePaths, ATerabyteOfAddressesAndTenThousandPagesThatComeAndGo) {
       << run.out.substr(0, 500);
 }
 
-TEST(RangePaths, ASecondMappingOfManagedMemoryIsRefusedAndTheLogNamesTheRemedy) {
-  const Finished run = Answers("aliases", true, {{"ATP_LOG", "warn"}});
-  EXPECT_NE(run.out.find("second mapping: CUDA_ERROR_NOT_SUPPORTED"), std::string::npos) << run.out;
+TEST(RangePaths, ASecondMappingTurnsTheRangeIntoPlainMemoryAndTheReportCountsIt) {
+  const Finished run = Answers("aliases", true, {{"ATP_LOG", "info"}});
+  EXPECT_NE(run.out.find("second mapping: CUDA_SUCCESS"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("is the driver's from now on, with 3 mappings"), std::string::npos)
+      << run.err;
+  EXPECT_EQ(run.err.find("WARN"), std::string::npos) << run.err;
+}
+
+TEST(RangePaths, WhatDoesNotFitTheCardStaysAsItIsAndTheLogNamesTheRemedy) {
+  const Finished run =
+      Answers("crowded", true, {{"ATP_LOG", "warn"}, {"ATP_SIM_MEMORY", "33554432"}});
+  EXPECT_NE(run.out.find("second mapping: CUDA_ERROR_NOT_SUPPORTED\npieces as they were: are 12\n"
+                         "unmap: CUDA_SUCCESS\nsecond mapping: CUDA_SUCCESS\n"
+                         "access: CUDA_SUCCESS\nvalue through the second: is 1\n"),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.err.find("plain memory in its place is refused (error 2)"), std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("Remedy"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("ATP_DISABLE=vmm"), std::string::npos) << run.err;
-  const std::string native = Answers("aliases", false).out;
-  EXPECT_NE(native.find("second mapping: CUDA_SUCCESS"), std::string::npos) << native;
-  EXPECT_EQ(Answers("aliases", true, {{"ATP_DISABLE", "vmm"}}).out, native);
+}
+
+TEST(RangePaths, ASecondMappingWhileAGraphIsRecordedIsRefusedWithoutHarmToTheRecording) {
+  const std::string native = Answers("captured", false).out;
+  EXPECT_NE(native.find("second mapping while recording: CUDA_SUCCESS"), std::string::npos);
+  EXPECT_NE(native.find("value through the second: is 8"), std::string::npos) << native;
+  const Finished run = Answers("captured", true, {{"ATP_LOG", "warn"}});
+  EXPECT_NE(run.out.find("end: CUDA_SUCCESS\n"
+                         "second mapping while recording: CUDA_ERROR_NOT_SUPPORTED\n"
+                         "second mapping afterwards: CUDA_SUCCESS\n"),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.out.find("value through the second: is 8"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("ATP_DISABLE=vmm"), std::string::npos) << run.err;
+}
+
+TEST(RangePaths, ASecondMappingOfMemoryWhoseContextIsGoneIsRefused) {
+  const Finished run = Answers("orphaned", true, {{"ATP_LOG", "warn"}});
+  EXPECT_NE(run.out.find("second mapping: CUDA_ERROR_NOT_SUPPORTED\nrelease: CUDA_SUCCESS\n"
+                         "unmap: CUDA_SUCCESS\n"),
+            std::string::npos)
+      << run.out;
+  EXPECT_NE(run.err.find("its context is gone"), std::string::npos) << run.err;
 }
 
 }  // namespace

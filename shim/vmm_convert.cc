@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/vmm_convert.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "shim/capture.h"
+#include "shim/findings.h"
+#include "shim/lifecycle.h"
+#include "shim/managed.h"
+#include "shim/own_calls.h"
+#include "shim/shimlog.h"
+#include "shim/vmm_runs.h"
+
+namespace atp::shim {
+namespace {
+
+struct Piece {  // a mapping of the range, and what will show its bytes
+  uint64_t address = 0;
+  const Mapping* mapping = nullptr;
+  MemoryHandle native = 0;
+};
+
+CUresult Allow(uint64_t address, uint64_t bytes, int device, unsigned char flags) {
+  CUmemAccessDesc access = {};
+  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  access.flags = static_cast<CUmemAccess_flags>(flags);
+  return real().cuMemSetAccess(address, bytes, &access, 1);
+}
+
+CUresult AllowAsNoted(uint64_t address, const Mapping& mapping) {
+  for (int device = 0; device < kMaxDevices; ++device) {
+    if (mapping.access[device] == 0) continue;
+    const CUresult result = Allow(address, mapping.bytes, device, mapping.access[device]);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool ReserveAt(uint64_t address, uint64_t bytes) {
+  CUdeviceptr got = 0;
+  if (real().cuMemAddressReserve(&got, bytes, 0, address, 0) != CUDA_SUCCESS) return false;
+  if (got == address) return true;
+  real().cuMemAddressFree(got, bytes);
+  return false;
+}
+
+// Whether this driver reserves addresses that managed memory has just left, tried on a sample:
+// afterwards there is no way back.
+bool ReservesWhatWasManaged(uint64_t bytes) {
+  CUdeviceptr sample = 0;
+  if (real().cuMemAllocManaged(&sample, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return false;
+  return real().cuMemFree_v2(sample) == CUDA_SUCCESS && ReserveAt(sample, bytes) &&
+         real().cuMemAddressFree(sample, bytes) == CUDA_SUCCESS;
+}
+
+// The driver's memory, shown for a moment at an address of its own.
+class View {
+ public:
+  View(MemoryHandle memory, uint64_t bytes) : bytes_(bytes) {
+    result_ = real().cuMemAddressReserve(&address_, bytes, 0, 0, 0);
+    if (result_ != CUDA_SUCCESS) return;
+    result_ = real().cuMemMap(address_, bytes, 0, memory, 0);
+    if (result_ != CUDA_SUCCESS) real().cuMemAddressFree(address_, bytes);
+  }
+  ~View() {
+    if (result_ != CUDA_SUCCESS) return;
+    real().cuMemUnmap(address_, bytes_);
+    real().cuMemAddressFree(address_, bytes_);
+  }
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  CUresult result() const { return result_; }
+  uint64_t address() const { return address_; }
+
+ private:
+  CUdeviceptr address_ = 0;
+  uint64_t bytes_;
+  CUresult result_ = CUDA_SUCCESS;
+};
+
+// `like`: the mapping in whose place it will be shown. What that may be used for is tried out here,
+// where a refusal still changes nothing.
+CUresult Fill(MemoryHandle native, uint64_t from, uint64_t bytes, const Mapping* like) {
+  const View view(native, bytes);
+  if (view.result() != CUDA_SUCCESS) return view.result();
+  CUresult result = like != nullptr ? AllowAsNoted(view.address(), *like) : CUDA_SUCCESS;
+  if (result != CUDA_SUCCESS) return result;
+  CUdevice device = 0;
+  result = real().cuCtxGetDevice(&device);
+  if (result != CUDA_SUCCESS) return result;
+  result = Allow(view.address(), bytes, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  if (result != CUDA_SUCCESS) return result;
+  return CopyWithin(view.address(), from, bytes) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
+// Memory of the driver as the program asked for it, with the bytes from `from`. The context is
+// current.
+CUresult CreateCopy(const Memory& memory, uint64_t from, uint64_t bytes, const Mapping* like,
+                    MemoryHandle* native) {
+  CUresult result = real().cuMemCreate(native, memory.bytes, &memory.prop, 0);
+  if (result != CUDA_SUCCESS) return result;
+  result = Fill(*native, from, bytes, like);
+  if (result != CUDA_SUCCESS) real().cuMemRelease(*native);
+  return result;
+}
+
+// The books, when the driver has the memory.
+void Adopt(Memory* memory, MemoryHandle native) {
+  memory->native = native;
+  memory->mapped_at = 0;
+  memory->own_references = memory->references > 1 ? memory->references - 1 : 0;
+  GiveShare(memory->device, memory->bytes);
+  CountNative(*memory, true);
+  Count(WhyNative::kRange, memory->bytes);
+}
+
+bool CopyPieces(uint64_t begin, uint64_t end, std::vector<Piece>* pieces, CUresult* result) {
+  const auto& mappings = Books().mappings;
+  for (auto it = mappings.lower_bound(begin); it != mappings.end() && it->first < end; ++it) {
+    Piece piece{it->first, &it->second};
+    *result = CreateCopy(*piece.mapping->memory, piece.address, piece.mapping->bytes, piece.mapping,
+                         &piece.native);
+    if (*result != CUDA_SUCCESS) return false;
+    pieces->push_back(piece);
+  }
+  return true;
+}
+
+// The managed memory goes. False: the driver kept it, and so does the loop.
+bool FreeManaged(uint64_t begin, const Range& range, const std::vector<Piece>& pieces) {
+  LeaveRun(begin, begin + range.bytes);
+  if (range.context == nullptr || real().cuMemFree_v2(begin) == CUDA_SUCCESS) return true;
+  for (const Piece& piece : pieces) {
+    JoinRun(range, begin, piece.mapping->memory->device, piece.address, piece.mapping->bytes);
+  }
+  return false;
+}
+
+// All this has been tried before at other addresses. True when everything is in its place.
+bool ShowNative(uint64_t begin, uint64_t bytes, const std::vector<Piece>& pieces) {
+  bool good = ReserveAt(begin, bytes);
+  for (const Piece& piece : pieces) {
+    Memory* memory = piece.mapping->memory;
+    good =
+        good &&
+        real().cuMemMap(piece.address, piece.mapping->bytes, 0, piece.native, 0) == CUDA_SUCCESS &&
+        AllowAsNoted(piece.address, *piece.mapping) == CUDA_SUCCESS;
+    Adopt(memory, piece.native);
+    // The program has given its handles back: the mapping alone keeps the memory.
+    if (memory->references == 0) real().cuMemRelease(piece.native);
+  }
+  if (!good) {
+    ATP_LOG_ERROR(
+        "the memory at 0x%llx is lost: the driver did not give its addresses back after managed "
+        "memory had left them. Remedy: ATP_DISABLE=vmm",
+        static_cast<unsigned long long>(begin));
+  }
+  return good;
+}
+
+bool Stays(uint64_t begin, const char* why, CUresult error = CUDA_SUCCESS) {
+  ATP_LOG_WARN("the range at 0x%llx stays managed memory: %s (error %d)",
+               static_cast<unsigned long long>(begin), why, static_cast<int>(error));
+  return false;
+}
+
+// The context in which the bytes of unmapped memory can be copied.
+CUcontext ContextOfContents(const Memory& memory) {
+  uint64_t begin = 0;
+  if (const Range* range = RangeAround(memory.contents_at, 1, &begin)) return range->context;
+  CUcontext current = nullptr;
+  if (CurrentDevice(&current) != nullptr) return current;
+  const Device* device = DeviceOf(memory.device);
+  return device != nullptr ? device->context : nullptr;
+}
+
+CUresult CopyOfUnmapped(const Memory& memory, MemoryHandle* native) {
+  if (memory.contents_at == 0) return real().cuMemCreate(native, memory.bytes, &memory.prop, 0);
+  const CUcontext context = ContextOfContents(memory);
+  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (CaptureOpen()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // copying has to wait
+  WithContext current(context);
+  return CreateCopy(memory, memory.contents_at, std::min(memory.contents_bytes, memory.bytes),
+                    nullptr, native);
+}
+
+}  // namespace
+
+bool WaitForEveryContext() { return !CaptureOpen() && EachContext(WaitForContext); }
+
+CUresult GiveToDriver(Memory* memory) {
+  if (memory->native != 0) return CUDA_SUCCESS;
+  if (memory->mapped_at != 0) {
+    uint64_t begin = 0;
+    const bool found = RangeAround(memory->mapped_at, 1, &begin) != nullptr;
+    return found && GiveToDriver(begin) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  }
+  MemoryHandle native = 0;
+  const CUresult result = CopyOfUnmapped(*memory, &native);
+  if (result != CUDA_SUCCESS) return result;
+  DropContents(memory);
+  Adopt(memory, native);
+  return CUDA_SUCCESS;
+}
+
+bool GiveToDriver(uint64_t begin) {
+  const Range range = Books().ranges.at(begin);
+  const uint64_t end = begin + range.bytes;
+  std::optional<Standstill> standstill;
+  if (AnyMapping(begin, range.bytes)) {
+    if (range.context == nullptr) return Stays(begin, "its context is gone");
+    standstill.emplace();
+    if (!WaitForEveryContext()) return Stays(begin, "a stream captures, or a context is in error");
+  }
+  WithContext current(range.context);
+  if (range.context != nullptr && !ReservesWhatWasManaged(range.bytes)) {
+    return Stays(begin, "this driver does not reserve addresses that managed memory had");
+  }
+  if (!KeepContentsElsewhere(begin, range.bytes)) return Stays(begin, "no memory to copy to");
+  std::vector<Piece> pieces;
+  CUresult result = CUDA_SUCCESS;
+  const bool copied = CopyPieces(begin, end, &pieces, &result);
+  if (!copied || !FreeManaged(begin, range, pieces)) {
+    for (const Piece& piece : pieces) real().cuMemRelease(piece.native);
+    return Stays(begin, "plain memory in its place is refused", result);
+  }
+  Books().ranges.erase(begin);
+  if (!ShowNative(begin, range.bytes, pieces)) return false;
+  ATP_LOG_INFO("the range of %s at 0x%llx is the driver's from now on, with %zu mappings",
+               HumanBytes(range.bytes).text(), static_cast<unsigned long long>(begin),
+               pieces.size());
+  return true;
+}
+
+}  // namespace atp::shim
