@@ -81,6 +81,16 @@ class View {
   CUresult result_ = CUDA_SUCCESS;
 };
 
+// Whether plain memory leaves managed memory the room that it needs to be copied from: a card
+// without any ends the context. A fiftieth is for what is not counted, as in the budget
+// (device.cc). Not held against ATP_BUDGET, which plain memory may exceed.
+bool Fits(int ordinal, uint64_t bytes) {
+  const Device* device = DeviceOf(ordinal);
+  if (device == nullptr) return false;
+  const uint64_t kept = device->free_at_start / 50 + 2 * kGranule;
+  return device->native.load(std::memory_order_relaxed) + bytes + kept <= device->free_at_start;
+}
+
 // `like`: the mapping in whose place it will be shown. What that may be used for is tried out here,
 // where a refusal still changes nothing.
 CUresult Fill(MemoryHandle native, uint64_t from, uint64_t bytes, const Mapping* like) {
@@ -103,7 +113,9 @@ CUresult CreateCopy(const Memory& memory, uint64_t from, uint64_t bytes, const M
   CUresult result = real().cuMemCreate(native, memory.bytes, &memory.prop, 0);
   if (result != CUDA_SUCCESS) return result;
   result = Fill(*native, from, bytes, like);
-  if (result != CUDA_SUCCESS) real().cuMemRelease(*native);
+  if (result == CUDA_SUCCESS) return result;
+  real().cuMemRelease(*native);
+  *native = 0;
   return result;
 }
 
@@ -117,16 +129,33 @@ void Adopt(Memory* memory, MemoryHandle native) {
   Count(WhyNative::kRange, memory->bytes);
 }
 
-bool CopyPieces(uint64_t begin, uint64_t end, std::vector<Piece>* pieces, CUresult* result) {
+std::vector<Piece> PiecesOf(uint64_t begin, uint64_t end) {
+  std::vector<Piece> pieces;
   const auto& mappings = Books().mappings;
   for (auto it = mappings.lower_bound(begin); it != mappings.end() && it->first < end; ++it) {
-    Piece piece{it->first, &it->second};
-    *result = CreateCopy(*piece.mapping->memory, piece.address, piece.mapping->bytes, piece.mapping,
-                         &piece.native);
-    if (*result != CUDA_SUCCESS) return false;
-    pieces->push_back(piece);
+    pieces.push_back({it->first, &it->second});
+  }
+  return pieces;
+}
+
+bool AllFit(const std::vector<Piece>& pieces) {
+  uint64_t bytes[kMaxDevices] = {};
+  for (const Piece& piece : pieces) {
+    const Memory& memory = *piece.mapping->memory;
+    if (!Fits(memory.device, bytes[memory.device] += memory.bytes)) return false;
   }
   return true;
+}
+
+CUresult CopyPieces(std::vector<Piece>* pieces) {
+  if (!AllFit(*pieces)) return CUDA_ERROR_OUT_OF_MEMORY;
+  for (Piece& piece : *pieces) {
+    const Mapping& mapping = *piece.mapping;
+    const CUresult result =
+        CreateCopy(*mapping.memory, piece.address, mapping.bytes, &mapping, &piece.native);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
 }
 
 // The managed memory goes. False: the driver kept it, and so does the loop.
@@ -182,6 +211,7 @@ CUresult CopyOfUnmapped(const Memory& memory, MemoryHandle* native) {
   const CUcontext context = ContextOfContents(memory);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (CaptureOpen()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // copying has to wait
+  if (!Fits(memory.device, memory.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   WithContext current(context);
   return CreateCopy(memory, memory.contents_at, std::min(memory.contents_bytes, memory.bytes),
                     nullptr, native);
@@ -208,7 +238,6 @@ CUresult GiveToDriver(Memory* memory) {
 
 bool GiveToDriver(uint64_t begin) {
   const Range range = Books().ranges.at(begin);
-  const uint64_t end = begin + range.bytes;
   std::optional<Standstill> standstill;
   if (AnyMapping(begin, range.bytes)) {
     if (range.context == nullptr) return Stays(begin, "its context is gone");
@@ -220,11 +249,12 @@ bool GiveToDriver(uint64_t begin) {
     return Stays(begin, "this driver does not reserve addresses that managed memory had");
   }
   if (!KeepContentsElsewhere(begin, range.bytes)) return Stays(begin, "no memory to copy to");
-  std::vector<Piece> pieces;
-  CUresult result = CUDA_SUCCESS;
-  const bool copied = CopyPieces(begin, end, &pieces, &result);
-  if (!copied || !FreeManaged(begin, range, pieces)) {
-    for (const Piece& piece : pieces) real().cuMemRelease(piece.native);
+  std::vector<Piece> pieces = PiecesOf(begin, begin + range.bytes);
+  const CUresult result = CopyPieces(&pieces);
+  if (result != CUDA_SUCCESS || !FreeManaged(begin, range, pieces)) {
+    for (const Piece& piece : pieces) {
+      if (piece.native != 0) real().cuMemRelease(piece.native);
+    }
     return Stays(begin, "plain memory in its place is refused", result);
   }
   Books().ranges.erase(begin);

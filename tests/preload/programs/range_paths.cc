@@ -270,6 +270,32 @@ void Aliases() {
   Say("free", "came back", before == after);
 }
 
+// A program that asks again when a second mapping is refused; meanwhile nothing may have changed.
+void Stubborn() {
+  const CUdeviceptr range = Reserve(32 * kMiB);
+  const Handle twice = Mapped(range, 4 * kMiB, 1), let_go = Mapped(range + 4 * kMiB, kPage, 2);
+  const Handle unmapped = Mapped(range + 8 * kMiB, kPage, 3);
+  Say("release", cuMemRelease(let_go));
+  Say("unmap", cuMemUnmap(range + 8 * kMiB, kPage));
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  for (int i = 0; i < 3 && result != CUDA_SUCCESS; ++i) {
+    result = cuMemMap(range + 16 * kMiB, 4 * kMiB, 0, twice, 0);
+    if (ValueAt(range) != 1 || ValueAt(range + 4 * kMiB) != 2) printf("bytes are lost\n");
+    if (cuMemsetD32(range + 4 * kMiB, 2, kPage / 4) != CUDA_SUCCESS) printf("no access\n");
+  }
+  Say("second mapping", result);
+  Say("map of what was unmapped", cuMemMap(range + 8 * kMiB, kPage, 0, unmapped, 0));
+  for (size_t offset : {8, 16}) Say("access", Allow(range + offset * kMiB, offset / 4 * kMiB));
+  for (size_t offset : {0, 4, 8, 16}) Say("value", "is", ValueAt(range + offset * kMiB));
+  for (size_t offset : {4, 8}) Say("unmap", cuMemUnmap(range + offset * kMiB, kPage));
+  for (size_t offset : {0, 16}) Say("unmap", cuMemUnmap(range + offset * kMiB, 4 * kMiB));
+  for (Handle handle : {twice, unmapped}) Say("release", cuMemRelease(handle));
+  Say("free", cuMemAddressFree(range, 32 * kMiB));
+  size_t free = 0, total = 0;
+  cuMemGetInfo(&free, &total);
+  Say("memory", "is free", free);
+}
+
 // What an export answers is the driver's business; the memory stays what it is, mapped or not.
 void Exported() {
   const CUdeviceptr range = Reserve(16 * kMiB);
@@ -387,6 +413,7 @@ int main(int argc, char** argv) {
                 {"expandable", Expandable},
                 {"numbers", Numbers},
                 {"aliases", Aliases},
+                {"stubborn", Stubborn},
                 {"exported", Exported},
                 {"crowded", Crowded},
                 {"captured", Captured},

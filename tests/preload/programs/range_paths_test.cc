@@ -34,7 +34,7 @@ TEST_P(RangePathsTest, AnswersAreThoseOfTheDriver) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, RangePathsTest,
                          testing::Values("use", "wrong", "moves", "attributes", "numbers", "wished",
-                                         "aliases", "exported"),
+                                         "aliases", "stubborn", "exported"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(RangePaths, ATerabyteOfAddressesAndTenThousandPagesThatComeAndGo) {
@@ -43,7 +43,7 @@ TEST(RangePaths, ATerabyteOfAddressesAndTenThousandPagesThatComeAndGo) {
       << run.out.substr(0, 500);
 }
 
-TEST(RangePaths, ASecondMappingTurnsTheRangeIntoPlainMemoryAndTheReportCountsIt) {
+TEST(RangePaths, ASecondMappingTurnsTheRangeIntoPlainMemoryAndTheLogSaysSo) {
   const Finished run = Answers("aliases", true, {{"ATP_LOG", "info"}});
   EXPECT_NE(run.out.find("second mapping: CUDA_SUCCESS"), std::string::npos) << run.out;
   EXPECT_NE(run.err.find("is the driver's from now on, with 3 mappings"), std::string::npos)
@@ -63,6 +63,20 @@ TEST(RangePaths, WhatDoesNotFitTheCardStaysAsItIsAndTheLogNamesTheRemedy) {
       << run.err;
   EXPECT_NE(run.err.find("Remedy"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("ATP_DISABLE=vmm"), std::string::npos) << run.err;
+}
+
+TEST(RangePaths, WhateverTheDriverRefusesOnceChangesNothing) {
+  const std::string native = Answers("stubborn", false).out;
+  for (const char* fault :
+       {"cuMemAllocManaged:2=2", "cuMemAllocManaged:3=2", "cuMemFree_v2:1=1", "cuMemFree_v2:2=1",
+        "cuMemAddressReserve:1=2", "cuMemAddressReserve:2=2", "cuMemAddressReserve:3=2",
+        "cuMemCreate:2=2", "cuMemCreate:3=2", "cuMemMap:1=1", "cuMemMap:2=1", "cuMemSetAccess:1=1",
+        "cuMemSetAccess:4=1", "cuMemcpyDtoD_v2:1=1", "cuMemcpyDtoD_v2:3=1"}) {
+    const Finished run = Answers(
+        "stubborn", true, {{"ATP_LOG", "warn"}, {"ATP_SIM_FAULT", fault}, {"ATP_BUDGET", "6MiB"}});
+    EXPECT_EQ(run.out, native) << fault;
+    EXPECT_NE(run.err.find("stays managed memory"), std::string::npos) << fault << run.err;
+  }
 }
 
 TEST(RangePaths, ASecondMappingWhileAGraphIsRecordedIsRefusedWithoutHarmToTheRecording) {
