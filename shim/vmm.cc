@@ -78,6 +78,12 @@ CUresult MapNative(CUdeviceptr address, size_t bytes, size_t offset, Memory* mem
   return result;
 }
 
+CUresult UnmapNative(CUdeviceptr address, size_t bytes) {
+  const CUresult result = real().cuMemUnmap(address, bytes);
+  if (result == CUDA_SUCCESS) RemoveMappings(address, bytes);
+  return result;
+}
+
 CUresult MapManagedPart(const Range& range, uint64_t range_begin, CUdeviceptr address, size_t bytes,
                         Memory* memory) {
   if (range.context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -169,14 +175,16 @@ CUresult ReleaseMemory(MemoryHandle handle) {
   std::lock_guard lock(mutex);
   Memory* memory = MemoryOf(handle);
   if (memory == nullptr) return real().cuMemRelease(handle);
-  if (memory->references == 0) return CUDA_ERROR_INVALID_VALUE;
+  // An import may share the driver's name, with references that we do not know: the driver judges.
+  const bool named_by_driver = memory->native == handle && memory->key == handle;
+  if (memory->references == 0 && !named_by_driver) return CUDA_ERROR_INVALID_VALUE;
   if (memory->own_references != 0) {
     --memory->own_references;
   } else if (memory->native != 0) {
     const CUresult result = real().cuMemRelease(memory->native);
     if (result != CUDA_SUCCESS) return result;
   }
-  --memory->references;
+  if (memory->references != 0) --memory->references;
   ForgetIfUnused(memory);
   return CUDA_SUCCESS;
 }
@@ -189,12 +197,14 @@ CUresult MapMemory(CUdeviceptr address, size_t bytes, size_t offset, MemoryHandl
   uint64_t begin = 0;
   const Range* range = RangeAround(address, bytes, &begin);
   const bool promise = memory != nullptr && memory->native == 0;
-  if (range != nullptr &&
-      (bytes == 0 || !Aligned(address) || !Aligned(bytes) || AnyMapping(address, bytes))) {
+  if (range != nullptr && (bytes == 0 || AnyMapping(address, bytes))) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (range != nullptr && promise) {
-    if (offset != 0 || flags != 0 || bytes > memory->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (!Aligned(address) || !Aligned(bytes) || offset != 0 || flags != 0 ||
+        bytes > memory->bytes) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
     if (memory->mapped_at == 0) return MapManagedPart(*range, begin, address, bytes, memory);
   }
   if (promise) {
@@ -220,17 +230,14 @@ CUresult UnmapMemory(CUdeviceptr address, size_t bytes) {
   std::unique_lock lock(mutex);
   uint64_t begin = 0;
   const Range* range = RangeAround(address, bytes, &begin);
-  if (range == nullptr) {
-    const CUresult result = real().cuMemUnmap(address, bytes);
-    if (result == CUDA_SUCCESS) RemoveMappings(address, bytes);
-    return result;
-  }
+  if (range == nullptr) return UnmapNative(address, bytes);
   if (!MadeOfMappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = range->context;
   lock.unlock();  // others may ask about their memory meanwhile
   // The driver owes no wait here; but what is thrown away below must not be in use.
   const bool passed = context != nullptr && WaitForContext(context);
   lock.lock();
+  if (RangeAround(address, bytes, &begin) == nullptr) return UnmapNative(address, bytes);
   LeaveRun(address, address + bytes);
   RemoveMappings(address, bytes);
   if (passed) DiscardUnclaimed(address, bytes, context);

@@ -29,8 +29,11 @@ CUmemAllocationProp OnDevice() {
   return prop;
 }
 
-Handle Create(size_t bytes) {
-  const CUmemAllocationProp prop = OnDevice();
+constexpr CUmemAllocationHandleType kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+Handle Create(size_t bytes, bool to_share = false) {
+  CUmemAllocationProp prop = OnDevice();
+  if (to_share) prop.requestedHandleTypes = kFile;
   Handle handle = 0;
   const CUresult result = cuMemCreate(&handle, bytes, &prop, 0);
   if (result != CUDA_SUCCESS) Say("create", result);
@@ -200,8 +203,8 @@ void Numbers() {
 }
 
 // Memory mapped in `range` at `offset`, with a value of its own.
-Handle Mapped(CUdeviceptr address, size_t bytes, unsigned value) {
-  const Handle handle = Create(bytes);
+Handle Mapped(CUdeviceptr address, size_t bytes, unsigned value, bool to_share = false) {
+  const Handle handle = Create(bytes, to_share);
   Say("map", cuMemMap(address, bytes, 0, handle, 0));
   Say("access", Allow(address, bytes));
   Say("set", cuMemsetD32(address, value, bytes / 4));
@@ -296,24 +299,46 @@ void Stubborn() {
   Say("memory", "is free", free);
 }
 
-// What an export answers is the driver's business; the memory stays what it is, mapped or not.
+// Memory that is given to others, mapped or not, and comes back as an import.
 void Exported() {
-  const CUdeviceptr range = Reserve(16 * kMiB);
-  const Handle mapped = Mapped(range, 4 * kMiB, 1), unmapped = Mapped(range + 8 * kMiB, kPage, 2);
+  const CUdeviceptr range = Reserve(16 * kMiB), other = Reserve(16 * kMiB);
+  const Handle mapped = Mapped(range, 4 * kMiB, 1, true);
+  const Handle unmapped = Mapped(range + 8 * kMiB, kPage, 2, true);
+  const Handle alone = Mapped(other, kPage, 3);
   Say("unmap", cuMemUnmap(range + 8 * kMiB, kPage));
-  for (Handle handle : {mapped, unmapped, mapped}) {
-    int file = -1;
-    Say("export",
-        cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  }
+  int file = -1, second_file = -1;
+  Say("export", cuMemExportToShareableHandle(&file, mapped, kFile, 0));
+  Say("export of what is not mapped",
+      cuMemExportToShareableHandle(&second_file, unmapped, kFile, 0));
+  Say("export of what is not for export", cuMemExportToShareableHandle(&file, alone, kFile, 0));
   Say("multicast", cuMulticastBindMem(0, 0, unmapped, 0, kPage, 0));
-  Say("map", cuMemMap(range + 4 * kMiB, kPage, 0, unmapped, 0));
-  Say("access", Allow(range + 4 * kMiB, kPage));
-  for (size_t offset : {0, 4}) Say("value", "is", ValueAt(range + offset * kMiB));
-  for (Handle handle : {mapped, unmapped, unmapped}) Say("release", cuMemRelease(handle));
+  Handle import = 0, second_import = 0;
+  Say("import", cuMemImportFromShareableHandle(
+                    &import, reinterpret_cast<void*>(static_cast<intptr_t>(file)), kFile));
+  Say("import",
+      cuMemImportFromShareableHandle(
+          &second_import, reinterpret_cast<void*>(static_cast<intptr_t>(second_file)), kFile));
+  Say("map", cuMemMap(other + 4 * kMiB, 4 * kMiB, 0, import, 0));
+  Say("map", cuMemMap(other + 8 * kMiB, kPage, 0, second_import, 0));
+  Say("map", cuMemMap(range + 8 * kMiB, kPage, 0, unmapped, 0));
+  Say("access", Allow(other + 4 * kMiB, 4 * kMiB + kPage));
+  Say("access", Allow(range + 8 * kMiB, kPage));
+  for (CUdeviceptr address : {range, range + 8 * kMiB, other, other + 4 * kMiB, other + 8 * kMiB}) {
+    Say("value", "is", ValueAt(address));
+  }
+  Say("set", cuMemsetD32(other + 4 * kMiB, 4, kPage / 4));
+  Say("value in the exported memory", "is", ValueAt(range));
+  for (Handle handle : {mapped, unmapped, alone, import, second_import, unmapped}) {
+    Say("release", cuMemRelease(handle));
+  }
   Say("unmap", cuMemUnmap(range, 4 * kMiB));
-  Say("unmap", cuMemUnmap(range + 4 * kMiB, kPage));
-  Say("free", cuMemAddressFree(range, 16 * kMiB));
+  Say("unmap", cuMemUnmap(range + 8 * kMiB, kPage));
+  Say("unmap", cuMemUnmap(other, kPage));
+  Say("unmap", cuMemUnmap(other + 4 * kMiB, 4 * kMiB + kPage));
+  for (CUdeviceptr address : {range, other}) Say("free", cuMemAddressFree(address, 16 * kMiB));
+  size_t free = 0, total = 0;
+  cuMemGetInfo(&free, &total);
+  Say("memory", "is free", free);
 }
 
 // More than the card has: nothing of it may be lost, whatever is refused.
