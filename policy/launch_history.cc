@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 namespace atp::policy {
 namespace {
@@ -27,30 +28,27 @@ uint64_t Digit(uint64_t signature) {
 
 }  // namespace
 
-LaunchHistory::LaunchHistory(uint64_t limit) : limit_(std::bit_ceil(std::max<uint64_t>(limit, 2))) {
-  const uint64_t first = std::min<uint64_t>(limit_, 1024);
-  mask_ = first - 1;
-  signatures_.resize(first);
-  prefix_.resize(first);
-  power_.assign(first + 1, 1);
-  for (uint64_t i = 1; i <= first; ++i) power_[i] = Multiply(power_[i - 1], kBase);
+// Fresh from the system, zeros cost nothing until they are touched.
+LaunchHistory::Row LaunchHistory::Zeros(uint64_t count) {
+  Row row(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
+  if (row == nullptr) throw std::bad_alloc();
+  return row;
 }
 
-// Before the limit nothing has been overwritten, so indices stay where they are.
-void LaunchHistory::Grow() {
-  const uint64_t size = (mask_ + 1) * 2, old = mask_ + 1;
-  signatures_.resize(size);
-  prefix_.resize(size);
-  power_.resize(size + 1);
-  for (uint64_t i = old + 1; i <= size; ++i) power_[i] = Multiply(power_[i - 1], kBase);
+LaunchHistory::LaunchHistory(uint64_t limit) {
+  const uint64_t size = std::bit_ceil(std::max<uint64_t>(limit, 2));
   mask_ = size - 1;
+  signatures_ = Zeros(size);
+  prefix_ = Zeros(size);
+  power_ = Zeros(size + 1);
+  power_[0] = 1;
 }
 
 void LaunchHistory::Push(uint64_t signature) {
-  if (count_ > mask_ && mask_ + 1 < limit_) Grow();
   signatures_[count_ & mask_] = signature;
   prefix_[count_ & mask_] = total_;
   total_ = Append(total_, signature);
+  if (count_ <= mask_) power_[count_ + 1] = Multiply(power_[count_], kBase);
   ++count_;
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last launch signatures with prefix hashes, so that two stretches of them are compared in
-// O(1). Part of the period detector. Memory grows to a fixed limit; one thread.
+// O(1). Part of the period detector. All memory is reserved at the start and becomes real as it is
+// used: pushing never allocates. One thread.
 //
 // Hash: polynomial over the prime 2^61 - 1 (Rabin and Karp).
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <cstdlib>
+#include <memory>
 
 namespace atp::policy {
 
@@ -26,11 +28,15 @@ class LaunchHistory {
   static uint64_t Append(uint64_t hash, uint64_t signature);  // hash of a stretch and one more
 
  private:
-  void Grow();
+  struct Free {
+    void operator()(uint64_t* row) const { std::free(row); }
+  };
+  using Row = std::unique_ptr<uint64_t[], Free>;
+  static Row Zeros(uint64_t count);
 
-  uint64_t limit_, count_ = 0, mask_;
-  std::vector<uint64_t> signatures_, prefix_, power_;  // prefix_[i]: hash of all before launch i
-  uint64_t total_ = 0;                                 // hash of all
+  uint64_t count_ = 0, mask_;
+  Row signatures_, prefix_, power_;  // prefix_[i]: hash of all before launch i
+  uint64_t total_ = 0;               // hash of all
 };
 
 }  // namespace atp::policy

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <vector>
 
 #include "policy/launch_history.h"
@@ -13,6 +12,7 @@ namespace atp::policy {
 namespace {
 
 constexpr uint32_t kPhases = 12;
+constexpr size_t kCandidates = 8;
 constexpr uint32_t kResume = 2;  // launches that must follow the broken place to go on from there
 // A longer repetition replaces known phases when more than 1/64 of it was not predicted by them.
 constexpr uint64_t kUnpredictedShare = 64;
@@ -49,6 +49,31 @@ class Repetitions {
   }();
 };
 
+// How often a stretch between two starts has been seen; the oldest makes room for a new one.
+class Segments {
+ public:
+  uint32_t Count(uint64_t hash) {
+    for (Seen& seen : row_) {
+      if (seen.count > 0 && seen.hash == hash) return ++seen.count;
+    }
+    row_[next_++ % row_.size()] = {hash, 1};
+    return 1;
+  }
+  void Forget(uint64_t hash) {
+    for (Seen& seen : row_) {
+      if (seen.hash == hash) seen.count = 0;
+    }
+  }
+
+ private:
+  struct Seen {
+    uint64_t hash = 0;
+    uint32_t count = 0;
+  };
+  std::array<Seen, 256> row_{};
+  size_t next_ = 0;
+};
+
 }  // namespace
 
 struct PeriodDetector::Impl {
@@ -57,6 +82,7 @@ struct PeriodDetector::Impl {
         history(uint64_t{given.max_length} * std::max(2u, given.equal_periods) + 1),
         book(kPhases, uint64_t{given.max_length} * 4) {
     options.equal_periods = std::max(2u, options.equal_periods);
+    candidates.reserve(kCandidates);
   }
 
   PeriodState Feed(uint64_t signature) {
@@ -156,9 +182,8 @@ struct PeriodDetector::Impl {
     if (from < history.oldest()) return;
     const uint64_t hash = history.Hash(from, start), length = start - from;
     if (book.FindExact(hash, length) != PhaseBook::kNone) return;
-    if (segments.size() > 256) segments.clear();
-    if (++segments[hash] < options.equal_periods) return;
-    segments.erase(hash);
+    if (segments.Count(hash) < options.equal_periods) return;
+    segments.Forget(hash);
     book.Add(history, from, start, active);
   }
 
@@ -214,7 +239,7 @@ struct PeriodDetector::Impl {
       }
       const uint64_t run = history.RunAt(distance);
       if (run == 0) return;
-      if (candidates.size() < 8) return candidates.push_back({distance, run});
+      if (candidates.size() < kCandidates) return candidates.push_back({distance, run});
       const auto weakest =
           std::min_element(candidates.begin(), candidates.end(),
                            [](const auto& a, const auto& b) { return a.run < b.run; });
@@ -303,7 +328,7 @@ struct PeriodDetector::Impl {
   PhaseBook book;
   Repetitions repetitions;
   std::vector<Candidate> candidates;
-  std::unordered_map<uint64_t, uint32_t> segments;
+  Segments segments;
   Unpredicted unpredicted_at;
   uint64_t boundary = kNever, laps = 0;
   uint32_t active = PhaseBook::kNone, position = 0;

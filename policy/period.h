@@ -43,7 +43,7 @@ class PeriodDetector {
   explicit PeriodDetector(const Options& options);
   ~PeriodDetector();
   // Feeds the next launch; the answer describes it. On a break `locked` turns false until the next
-  // lock.
+  // lock. Allocates only when it finds a phase that it has not known before.
   PeriodState Feed(uint64_t signature);
 
  private:
