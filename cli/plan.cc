@@ -25,7 +25,7 @@ namespace {
 struct PlanCommandOptions : TraceOptions {
   bool lp = false;
   bool readmostly = false;
-  std::string schedule, plot;
+  std::string schedule, plot, host_memory;
 };
 
 struct Planned {
@@ -64,6 +64,7 @@ nlohmann::ordered_json PlanJson(const policy::Trace& trace, policy::Bytes memory
   json["moved_h2d_bytes"] = plan.moved_h2d;
   json["moved_d2h_bytes"] = plan.moved_d2h;
   json["stall_s"] = plan.stall_seconds;
+  json["host_bytes"] = plan.host_bytes;
   json["planning_ms"] = planned.milliseconds;
   return json;
 }
@@ -93,6 +94,7 @@ void Run(const PlanCommandOptions& options) {
     policy::PlanOptions plan_options;
     plan_options.memory = memory;
     plan_options.clean_leaves_free = options.readmostly;
+    if (!options.host_memory.empty()) plan_options.host_memory = *ParseBytes(options.host_memory);
     const Planned planned = MakeTimedPlan(trace, plan_options);
     const policy::Plan& plan = planned.plan;
     list.push_back(PlanJson(trace, memory, bounds, planned));
@@ -122,6 +124,12 @@ void AddPlanCommand(CLI::App& app) {
   command->add_option("--schedule", options->schedule, "write the schedule of the plan (JSON)");
   command->add_option("--plot", options->plot,
                       "write residency and link use over time (SVG), as replayed");
+  command
+      ->add_option("--host-memory", options->host_memory,
+                   "host memory that a plan may use: a size (64GiB); default: no limit")
+      ->check([](const std::string& text) {
+        return ParseBytes(text) ? std::string() : std::string(kSizeForms);
+      });
   command->add_flag("--readmostly", options->readmostly,
                     "what the period never writes leaves without a copy (ReadMostly works)");
   command->add_flag(

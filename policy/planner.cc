@@ -165,9 +165,9 @@ class Best {
   const std::optional<Layout>& layout() const { return layout_; }
   void Offer(std::optional<Layout> layout) {
     if (!layout || (layout_ && layout_->period <= layout->period)) return;
-    if (task_.trace.host_bytes > 0) {
+    if (task_.options.host_memory > 0) {
       const Bytes host = HostBytes(task_.trace, task_.life, *layout);
-      if (host > task_.trace.host_bytes) {
+      if (host > task_.options.host_memory) {
         least_host_ = least_host_ == 0 ? host : std::min(least_host_, host);
         return;
       }
@@ -228,7 +228,7 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
   if (best.least_host() > 0) {
     return Infeasible(trace, "a period needs " + std::to_string(best.least_host()) +
                                  " bytes of host memory, but only " +
-                                 std::to_string(trace.host_bytes) + " may be used");
+                                 std::to_string(options.host_memory) + " may be used");
   }
   return Infeasible(trace, "no schedule closes on itself within the memory");
 }

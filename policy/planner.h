@@ -30,6 +30,7 @@ struct Move {
 
 struct PlanOptions {
   Bytes memory = 0;          // 0 = trace.device_bytes
+  Bytes host_memory = 0;     // 0 = no limit; Plan::host_bytes never exceeds it
   Bytes head_room = 0;       // kept free so that the driver never evicts by itself
   Bytes granule = 2u << 20;  // moves are multiples of it, except a tensor's tail
   // Tensors that the period never writes leave without a copy: once advised ReadMostly, their host
@@ -64,7 +65,7 @@ struct Plan {
   std::vector<uint32_t> advised;
   Bytes moved_h2d = 0, moved_d2h = 0;
   // Host memory that the period needs at once: unified memory keeps the host's pages of what has
-  // left until the tensor dies. Never more than Trace::host_bytes where that names a limit.
+  // left until the tensor dies.
   Bytes host_bytes = 0;
   bool feasible = true;  // false: `why` names the launch that cannot fit
   std::string why;

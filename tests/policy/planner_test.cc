@@ -203,9 +203,9 @@ TEST(Planner, KeepsToTheHostMemoryOrSaysWhatItNeeds) {
   // 944 MiB do not fit at the turn.
   EXPECT_GE(plan.host_bytes, 944 * kMiB);
   EXPECT_LE(plan.host_bytes, 1344 * kMiB);
-  builder.trace().host_bytes = plan.host_bytes;
+  options.host_memory = plan.host_bytes;
   EXPECT_TRUE(MakePlan(builder.trace(), options).feasible);
-  builder.trace().host_bytes = 900 * kMiB;
+  options.host_memory = 900 * kMiB;
   const Plan none = MakePlan(builder.trace(), options);
   EXPECT_FALSE(none.feasible);
   EXPECT_NE(none.why.find("host memory"), std::string::npos) << none.why;
