@@ -70,6 +70,7 @@ void DeviceLoop::OnAlloc(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   residency_.Add(allocation);
   managed_bytes_ += allocation->mapped_bytes;
+  fitting_phase_ = kNoPhase;
   if (mode_ == Mode::kFits && managed_bytes_ > Capacity() &&
       Settings().policy == Policy::kLearned) {
     mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
@@ -208,8 +209,9 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
                         std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
   if (drifted) seconds_ = std::move(seconds);
   // Only after a whole period do the last launches belong together.
-  if ((schedule_ == nullptr || (drifted && !settled_)) && state.period > 0 && !job_.busy()) {
-    RequestPlan(state.length);
+  const bool wanted = schedule_ == nullptr ? state.phase != fitting_phase_ : drifted && !settled_;
+  if (wanted && state.period > 0 && !job_.busy()) {
+    RequestPlan(state);
     // Where planning takes no time of its own, the plan starts with this very period.
     if (turns_ && job_.Take(&made)) {
       if (made.schedule == nullptr) return TurnOff(made.why.c_str());
@@ -221,18 +223,24 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   }
 }
 
-void DeviceLoop::RequestPlan(uint32_t length) {
-  if (seconds_.size() != length) seconds_.clear();
+void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
+  if (seconds_.size() != state.length) seconds_.clear();
   PlanInput input;
-  input.period = recorder_.Last(length, seconds_, residency_.live());
+  input.period = recorder_.Last(state.length, seconds_, residency_.live());
   if (!input.period.usable) return;
   input.capacity = Capacity();
+  uint64_t footprint = 0;
+  for (const Placed& placed : input.period.placed) footprint += placed.bytes;
+  if (footprint <= input.capacity) {
+    // What such a period needs comes by itself and stays; making room for it would only take away
+    // what the next phase needs.
+    fitting_phase_ = state.phase;
+    return;
+  }
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.period.trace.link = Link();
-  uint64_t footprint = 0;
-  for (const Placed& placed : input.period.placed) footprint += placed.bytes;
   const policy::LinkRates& link = input.period.trace.link;
   ATP_LOG_DEBUG(
       "device %d: planning %.1f MiB in %.1f MiB, link %.1f in and %.1f out, both at once %.1f and "

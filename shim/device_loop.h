@@ -56,7 +56,7 @@ class DeviceLoop : private Traffic::Observer {
   void StartExecutor();
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock);
-  void RequestPlan(uint32_t length);
+  void RequestPlan(const policy::PeriodState& state);
   policy::LinkRates Link() const;
   void Break();
   void ClockPlain(const LaunchView& launch);
@@ -90,6 +90,8 @@ class DeviceLoop : private Traffic::Observer {
   uint64_t frees_ = 0;           // plans made before a free are not adopted
   std::vector<double> seconds_;  // measured, by position; empty before the first planned period
   uint32_t phase_ = 0;
+  static constexpr uint32_t kNoPhase = UINT32_MAX;
+  uint32_t fitting_phase_ = kNoPhase;  // its whole footprint fits: nothing to plan
   std::shared_ptr<const Schedule> schedule_;
   uint64_t period_ = 0;          // since the schedule was adopted
   std::vector<Stream> streams_;  // on which the program launches

@@ -16,7 +16,7 @@ void LinkMeter::Moved(bool to_device, uint64_t begin_ns, uint64_t end_ns, uint64
   Direction& d = directions_[to_device];
   const uint64_t begin = std::max(begin_ns, d.last_end);
   if (end_ns <= begin) return;
-  d.ring[d.count++ % kRing] = {begin, end_ns, bytes};
+  d.ring[d.count++ % kRing] = {begin, end_ns, bytes, begin_ns < d.last_end};
   d.last_end = end_ns;
 }
 
@@ -36,6 +36,7 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   double alone_ns = 0, both_ns = 0, bytes = 0;
   size_t first = 0;
   for (const Span& s : own) {
+    if (!s.queued) continue;
     while (first < other.size() && other[first].end <= s.begin) ++first;
     double both = 0;
     for (size_t i = first; i < other.size() && other[i].begin < s.end; ++i) {

@@ -20,8 +20,9 @@ class LinkMeter {
     double alone = 0;
     double duplex = 0;  // while the other direction moves too
   };
-  // Least squares over the time that each move took on the link, split into the part during which
-  // the other direction was busy and the rest. A part that is too short tells nothing.
+  // Least squares over the time that each queued move took on the link, split into the part during
+  // which the other direction was busy and the rest. A part that is too short tells nothing. A move
+  // that found its direction idle tells nothing either: its time contains the call's.
   Rates ToDevice() const { return Estimate(1); }
   Rates ToHost() const { return Estimate(0); }
 
@@ -29,6 +30,7 @@ class LinkMeter {
   static constexpr size_t kRing = 512;  // moves remembered a direction
   struct Span {
     uint64_t begin, end, bytes;
+    bool queued;  // asked for before its predecessor had arrived: the link did not wait for it
   };
   struct Direction {
     std::array<Span, kRing> ring;

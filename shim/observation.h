@@ -29,7 +29,7 @@ class Observation {
   void set_name(const char* name) { view_.name = name; }
 
   // The signature is made of what repeats when the program repeats: function, geometry, and for
-  // each pointer the allocation's slot and the offset in it. Not of scalars: a step counter would
+  // each pointer the allocation's slot and the granule in it. Not of scalars: a step counter would
   // make every period new.
   void Mix(uint64_t value) {
     signature_ = (signature_ ^ value) * 0x9E3779B97F4A7C15u;
@@ -41,7 +41,9 @@ class Observation {
     Record* record = g_tracker.Find(address);
     if (record == nullptr) return;
     const uint64_t offset = address - record->address;
-    Mix((static_cast<uint64_t>(record->slot) << 44) ^ offset);
+    // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
+    // the same touch for as long as it is in the same granule.
+    Mix((static_cast<uint64_t>(record->slot) << 44) ^ (offset / kGranule));
     if (count_ == kMaxTouches) {
       ++dropped_;
       return;

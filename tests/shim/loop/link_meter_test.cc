@@ -75,15 +75,24 @@ TEST(LinkMeter, AMixTellsAllFour) {
 TEST(LinkMeter, ADuplexRateIsNeverAboveTheRateAlone) {
   LinkMeter meter;
   // Noise: moves beside the other direction look faster.
-  for (uint64_t i = 0; i < 40; ++i) {
+  for (uint64_t i = 1; i < 40; ++i) {
     const bool both = i % 2 == 0;
     const uint64_t begin = i * 1'000'000, end = begin + (both ? 300'000 : 500'000);
     if (both) meter.Moved(kOut, begin, end, 4 * kMiB);
-    meter.Moved(kIn, begin, end, 8 * kMiB);
+    meter.Moved(kIn, begin - 600'000, begin, kMiB / 4);
+    meter.Moved(kIn, begin - 1'000, end, 8 * kMiB);
   }
   const LinkMeter::Rates rates = meter.ToDevice();
   EXPECT_GT(rates.duplex, 0);
   EXPECT_LE(rates.duplex, rates.alone);
+}
+
+// The time of such a move contains the call and the way there.
+TEST(LinkMeter, AMoveThatFoundTheLinkIdleTellsNothing) {
+  LinkMeter meter;
+  for (uint64_t i = 1; i < 40; ++i)
+    meter.Moved(kIn, i * 1'000'000, i * 1'000'000 + 900'000, 8 * kMiB);
+  EXPECT_EQ(meter.ToDevice().alone, 0);
 }
 
 TEST(LinkMeter, AMoveThatEndsBeforeItsPredecessorIsLeftOut) {
@@ -91,7 +100,7 @@ TEST(LinkMeter, AMoveThatEndsBeforeItsPredecessorIsLeftOut) {
   meter.Moved(kOut, 0, 1000, kMiB);
   meter.Moved(kOut, 10, 900, kMiB);
   for (uint64_t i = 1; i < 20; ++i) {
-    meter.Moved(kOut, 1000 + i * 400'000 - 500, 1000 + i * 400'000, 8 * kMiB);
+    meter.Moved(kOut, 500 + (i - 1) * 400'000, 1000 + i * 400'000, 8 * kMiB);
   }
   EXPECT_GT(meter.ToHost().alone, 0);
 }
