@@ -37,12 +37,9 @@ int Attribute(CUdevice_attribute attribute, CUdevice device) {
   return value;
 }
 
-// Other users of the card (the runtime's own buffers, loaded code, a desktop) get a fiftieth.
-uint64_t Reserve(uint64_t total) { return total / 50; }
-
 uint64_t ChooseBudget(const Device& device) {
-  const uint64_t reserve = Reserve(device.total);
-  const uint64_t usual = device.free_at_start > reserve ? device.free_at_start - reserve : 0;
+  // What others have taken is gone already; head-room is the loop's.
+  const uint64_t usual = device.free_at_start;
   const Size& wanted = Settings().budget.Of(device.ordinal);
   if (!wanted.given) return usual;
   const uint64_t budget = wanted.Of(device.total);

@@ -13,11 +13,11 @@ thread_local DeviceLoop::Launched DeviceLoop::launched_;
 
 namespace {
 
-// Kept free so that the driver never has to evict by itself: what moves may have in flight, and
-// some for the driver's own needs.
+// Kept free so that the driver never has to evict by itself: plain memory takes whole granules, and
+// the driver has needs of its own (page tables, loaded code). Moves in flight are counted apart.
 uint64_t HeadRoom(uint64_t budget) {
-  constexpr uint64_t kMost = 256u << 20;
-  return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kMost);
+  constexpr uint64_t kMost = 128u << 20;
+  return std::clamp(budget / 128 / kGranule * kGranule, 2 * kGranule, kMost);
 }
 
 // Small cards get small pieces: a piece in flight takes room on both sides.

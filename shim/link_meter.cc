@@ -2,11 +2,21 @@
 #include "shim/link_meter.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace atp::shim {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+constexpr size_t kEnough = 16;  // moves; fewer say little
+
+double Quantile(std::vector<double> values, double share) {
+  if (values.size() < kEnough) return 0;
+  const auto at =
+      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
 
 }  // namespace
 
@@ -31,41 +41,26 @@ std::vector<LinkMeter::Span> LinkMeter::Spans(int direction) const {
 
 LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   const std::vector<Span> own = Spans(direction), other = Spans(1 - direction);
-  // bytes = alone * r1 + both * r2, in the least squares over all moves.
-  double aa = 0, ab = 0, bb = 0, ay = 0, by = 0;
-  double alone_ns = 0, both_ns = 0, bytes = 0;
+  std::vector<double> alone, duplex;  // bytes per second
   size_t first = 0;
   for (const Span& s : own) {
     if (!s.queued) continue;
     while (first < other.size() && other[first].end <= s.begin) ++first;
-    double both = 0;
+    uint64_t both = 0;
     for (size_t i = first; i < other.size() && other[i].begin < s.end; ++i) {
-      both +=
-          static_cast<double>(std::min(s.end, other[i].end) - std::max(s.begin, other[i].begin));
+      both += std::min(s.end, other[i].end) - std::max(s.begin, other[i].begin);
     }
-    const double alone = static_cast<double>(s.end - s.begin) - both;
-    const auto y = static_cast<double>(s.bytes);
-    aa += alone * alone, ab += alone * both, bb += both * both, ay += alone * y, by += both * y;
-    alone_ns += alone, both_ns += both, bytes += y;
+    const double took = static_cast<double>(s.end - s.begin);
+    const double share = static_cast<double>(both) / took;
+    const double rate = static_cast<double>(s.bytes) / took * kNsPerSecond;
+    constexpr double kMostly = 0.9;
+    if (share > kMostly) duplex.push_back(rate);
+    if (share < 1 - kMostly) alone.push_back(rate);
   }
   Rates rates;
-  constexpr double kLeastBytes = 64u << 20;  // less says little
-  if (bytes < kLeastBytes) return rates;
-  constexpr double kTooShort = 0.05;  // of the time
-  const double total = alone_ns + both_ns;
-  if (both_ns < kTooShort * total) {
-    rates.alone = bytes / total * kNsPerSecond;
-  } else if (alone_ns < kTooShort * total) {
-    rates.duplex = bytes / total * kNsPerSecond;
-  } else if (const double det = aa * bb - ab * ab; det > 1e-6 * aa * bb) {
-    rates.alone = (ay * bb - by * ab) / det * kNsPerSecond;
-    rates.duplex = (by * aa - ay * ab) / det * kNsPerSecond;
-  }
-  // Noise may turn the fit over; the mean is true then of both.
-  const double mean = bytes / total * kNsPerSecond;
-  if (rates.alone < 0 || rates.duplex < 0 || (rates.alone > 0 && rates.duplex > rates.alone)) {
-    rates = {mean, mean};
-  }
+  rates.alone = Quantile(std::move(alone), 0.75);
+  rates.duplex = Quantile(std::move(duplex), 0.5);
+  if (rates.alone > 0) rates.duplex = std::min(rates.duplex, rates.alone);
   return rates;
 }
 

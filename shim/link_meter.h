@@ -20,9 +20,11 @@ class LinkMeter {
     double alone = 0;
     double duplex = 0;  // while the other direction moves too
   };
-  // Least squares over the time that each queued move took on the link, split into the part during
-  // which the other direction was busy and the rest. A part that is too short tells nothing. A move
-  // that found its direction idle tells nothing either: its time contains the call's.
+  // From the moves that were queued behind another one: a move that found its direction idle tells
+  // of the call more than of the link. Even a queued one may have waited for the driver (its locks,
+  // its processor time), so the rate alone is what the faster quarter reaches; the rate of both is
+  // the median of the moves beside which the other direction was busy, because there some of the
+  // fastest had the link to themselves while the driver was busy with the other.
   Rates ToDevice() const { return Estimate(1); }
   Rates ToHost() const { return Estimate(0); }
 

@@ -45,7 +45,6 @@ class EvictMover : public Mover {
                             : t_->port().Evict(index_, address, action_.bytes);
     end_ns_ = t_->port().NowNs();
     lock.lock();
-    copied_ = !duplicated;
   }
 
   void Finish() override {
@@ -61,8 +60,9 @@ class EvictMover : public Mover {
     if (!first) t_->resident_ -= std::min(action_.bytes, t_->resident_);
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     t_->Moved(action_, /*to_device=*/false);
-    // What may have been on the host already says nothing about the link.
-    if (first || !copied_) return;
+    // What may have been on the host already says nothing about the link, nor does a call that
+    // gives advice as well.
+    if (first || action_.clean) return;
     t_->meter_.Moved(/*to_device=*/false, begin_ns_, end_ns_, action_.bytes);
   }
 
@@ -89,7 +89,6 @@ class EvictMover : public Mover {
   uint64_t begin_ns_ = 0, end_ns_ = 0;
   bool holding_ = false;
   bool calling_ = false;
-  bool copied_ = false;
   uint64_t sequence_ = 0;
   unsigned waited_ = 0;
   uint64_t waits_in_ = 0;  // generation of the schedule whose event is waited for

@@ -95,6 +95,17 @@ TEST(LinkMeter, AMoveThatFoundTheLinkIdleTellsNothing) {
   EXPECT_EQ(meter.ToDevice().alone, 0);
 }
 
+TEST(LinkMeter, MovesThatWaitedForTheDriverDoNotSlowTheLink) {
+  LinkMeter meter;
+  uint64_t now = 1;
+  for (int i = 0; i < 60; ++i) {
+    const uint64_t took = i % 2 == 0 ? 335'544 : 900'000;
+    meter.Moved(kIn, now - 1, now + took, 8 * kMiB);
+    now += took;
+  }
+  EXPECT_NEAR(meter.ToDevice().alone, 25e9, 0.1e9);
+}
+
 TEST(LinkMeter, AMoveThatEndsBeforeItsPredecessorIsLeftOut) {
   LinkMeter meter;
   meter.Moved(kOut, 0, 1000, kMiB);
