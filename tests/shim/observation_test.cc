@@ -36,12 +36,17 @@ TEST_F(ObservationTest, OnlyAddressesInMemoryOfOursAreTouches) {
   EXPECT_EQ(observation.touch_count(), 1u);
 }
 
-TEST_F(ObservationTest, TheSignatureTellsFunctionsAllocationsAndOffsetsApart) {
+TEST_F(ObservationTest, TheSignatureTellsFunctionsAllocationsAndGranulesApart) {
   const uint64_t first = kBase, second = kBase + 4 * kGranule;
   EXPECT_EQ(Signature(1, {first, second}), Signature(1, {first, second}));
   EXPECT_NE(Signature(1, {first, second}), Signature(1, {second, first}));
   EXPECT_NE(Signature(1, {first}), Signature(2, {first}));
-  EXPECT_NE(Signature(1, {first}), Signature(1, {first + 4}));
+  EXPECT_NE(Signature(1, {first}), Signature(1, {first + kGranule}));
+}
+
+// A program that walks through a buffer, a row a step, repeats all the same.
+TEST_F(ObservationTest, APointerThatWalksWithinAGranuleIsTheSameTouch) {
+  EXPECT_EQ(Signature(1, {kBase}), Signature(1, {kBase + 4096}));
 }
 
 TEST_F(ObservationTest, ScalarsAreNotPartOfTheSignature) {
