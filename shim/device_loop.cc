@@ -284,6 +284,7 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   for (const Placed& t : schedule_->tensors) {
     if (t.written && t.allocation->read_mostly) EndReadMostly(t.allocation, lock);
   }
+  traffic_.SetRoom(Capacity());
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
   MarkStreams(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),

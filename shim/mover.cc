@@ -106,7 +106,7 @@ class FetchMover : public Mover {
     if (t_->fetch_issued_ >= first && s.fetches.empty()) return {};
     const Action& action = t_->NextFetch();
     const bool takes_room = t_->fetch_issued_ >= first && !action.touch;
-    const bool room = !takes_room || t_->resident_ + action.bytes <= t_->capacity_;
+    const bool room = !takes_room || t_->resident_ + action.bytes <= t_->room_;
     if (!room || PartnerStaying(action)) return {};
     // The event ring is reused: never overtake what the program may still have to wait for.
     if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};

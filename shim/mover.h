@@ -59,11 +59,13 @@ struct LaunchMark {
 
 class Traffic {
  public:
-  Traffic(HintPort* port, uint64_t capacity) : port_(port), capacity_(capacity) {}
+  Traffic(HintPort* port, uint64_t capacity) : port_(port), capacity_(capacity), room_(capacity) {}
 
   std::mutex& mutex() { return mutex_; }
   HintPort& port() { return *port_; }
   uint64_t capacity() const { return capacity_; }
+  // What is left of the capacity for the program's managed memory: plain memory takes from it.
+  void SetRoom(uint64_t room) { room_ = room; }
 
   // All below: the lock is held, unless said otherwise.
   // Starts a schedule at a period's start. `evict_first` and `fetch_first` bring residency to where
@@ -125,7 +127,8 @@ class Traffic {
 
   std::mutex mutex_;
   HintPort* port_;
-  uint64_t capacity_;
+  const uint64_t capacity_;
+  uint64_t room_;
   Observer* observer_ = nullptr;
   Counters counters_;
 

@@ -279,6 +279,15 @@ TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
   EXPECT_EQ(observer.moved[true], 1);
 }
 
+// Plain memory has taken some of the device since: the movers keep out of it.
+TEST(Mover, NoMoreThanTheRoomIsEverFilled) {
+  Cycle cycle(12, 8);
+  cycle.traffic.SetRoom(7 * kGranule);
+  cycle.Start();
+  cycle.Run(10);
+  EXPECT_LE(cycle.world.most_resident, 7 * kGranule);
+}
+
 TEST(Mover, WhatIsEvictedFirstCountsAsUsedUntilItHasLeft) {
   Cycle cycle(12, 8);
   Allocation stranger;
