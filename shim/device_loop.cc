@@ -331,6 +331,8 @@ void DeviceLoop::Break() {
   settled_ = false;
   plain_length_ = 0;
   plain_count_ = 0;
+  plain_seconds_ = 0;  // of that period: the next one may be longer
+  slower_ = 0;
   // From here on the driver moves pages by itself.
   residency_.ForgetAll();
 }

@@ -36,12 +36,12 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->slab = nullptr;
   record->pooled = false;
   record->next = nullptr;
+  record->slot = static_cast<uint32_t>(slot);  // all of it before readers can find it
   if (slot < 0 || !SetGranules(address, mapped_bytes, record)) {
     if (slot >= 0) GiveSlot(static_cast<uint32_t>(slot));
     SetGranules(address, mapped_bytes, nullptr);
     return nullptr;  // the record is lost: this happens when memory is out, once
   }
-  record->slot = static_cast<uint32_t>(slot);
   by_slot_[slot].store(record, std::memory_order_release);
   if (record->slot >= slot_limit_.load(std::memory_order_relaxed)) {
     slot_limit_.store(record->slot + 1, std::memory_order_release);
