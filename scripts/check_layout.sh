@@ -36,8 +36,12 @@ report "policy/ has no threads and no files" < <(
   [ ! -d policy ] || grep -rnE '#[[:space:]]*include[[:space:]]*<(thread|mutex|condition_variable|future|fstream|iostream|unistd\.h)>' policy || true)
 
 while IFS= read -r file; do
-  head -3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || report "no SPDX line" <<<"$file"
+  head -3 "$file" | grep 'SPDX-License-Identifier: Apache-2.0' >/dev/null || report "no SPDX line" <<<"$file"
 done < <(source_files h cc cu cuh def S sh py cmake map fbs; cd "$ROOT" && find . -path ./build -prune -o -name CMakeLists.txt -print | sed 's|^\./||')
+
+# Under pipefail a reader that leaves early ends the writer by SIGPIPE, now and then, and the pipe fails.
+report "write grep PATTERN >/dev/null behind a pipe, not grep -q" < <(
+  source_files sh | xargs -r grep -nE '[|] *grep -q' | grep -v '^scripts/check_layout.sh:' || true)
 
 while IFS= read -r file; do
   lines=$(wc -l <"$file")

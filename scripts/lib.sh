@@ -54,7 +54,7 @@ toolkit_root() {
   local nvcc
   for nvcc in "${CUDAToolkit_ROOT:+$CUDAToolkit_ROOT/bin/nvcc}" "$ROOT/build/cuda-toolkit/bin/nvcc" \
     "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
-    if [ -x "$nvcc" ] && "$nvcc" --version 2>/dev/null | grep -q 'release 13\.'; then
+    if [ -x "$nvcc" ] && "$nvcc" --version 2>/dev/null | grep 'release 13\.' >/dev/null; then
       dirname "$(dirname "$(readlink -f "$nvcc")")"
       return
     fi

@@ -95,7 +95,7 @@ for argument in "$@"; do
     --list) sed -n 's/^step_\([a-z]*\)() { # /\1\t/p' "$0" && exit 0 ;;
     -h | --help) sed -n '3,5s/^# //p' "$0" && exit 0 ;;
     *)
-      known_steps | grep -qx -- "$argument" || { say "unknown step $argument (see --list)"; exit "$EXIT_USAGE"; }
+      known_steps | grep -x -- "$argument" >/dev/null || { say "unknown step $argument (see --list)"; exit "$EXIT_USAGE"; }
       steps+=("$argument")
       ;;
   esac

@@ -54,7 +54,7 @@ serves() {  # serves PREFIX
 
 deb=("$packages"/atpshim_*_amd64.deb)
 [ -f "${deb[0]}" ] || fail "no Debian package in $packages"
-dpkg-deb --info "${deb[0]}" | grep -q 'Depends: libc6' || fail "the package does not say which glibc it needs"
+dpkg-deb --info "${deb[0]}" | grep 'Depends: libc6' >/dev/null || fail "the package does not say which glibc it needs"
 dpkg-deb -x "${deb[0]}" "$work/deb"
 serves "$work/deb/usr"
 
