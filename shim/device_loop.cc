@@ -124,8 +124,8 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (mode_.load(std::memory_order_relaxed) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex());
   executor_->CatchUp(lock);
-  if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them");
-  if (!RememberStream(launch)) return TurnOff("more than 8 streams launch kernels");
+  if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
+  if (!RememberStream(launch)) return TurnOff("more than 8 streams launch kernels", lock);
 
   const policy::PeriodState state = detector_.Feed(launch.signature);
   // The phase, and the length with it, may change at any launch.
@@ -152,7 +152,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
     const auto free = [&] {
       return !traffic_.active() || traffic_.MarkFree(launched_.flag_sequence);
     };
-    if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind");
+    if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind", lock);
   }
   timer_.Begin(state.position, launch.stream, launch.per_thread);
 }
@@ -161,7 +161,8 @@ void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Loc
   const uint64_t needed = traffic_.Need(period_, position);
   executor_->Changed();
   const auto issued = [&] { return !traffic_.active() || traffic_.FetchesIssued(needed); };
-  if (!issued() && !executor_->Await(lock, issued)) return LetGo("a fetch did not start in time");
+  if (!issued() && !executor_->Await(lock, issued))
+    return LetGo("a fetch did not start in time", lock);
   if (!traffic_.active()) return;
   const uint32_t before = position == 0 ? 0 : schedule_->fetch_cut[position - 1];
   const bool first = period_ == 0 && position == 0;
@@ -196,7 +197,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   }
   PlanOutput made;
   if (job_.Take(&made) && made.frees == frees_ && !settled_) {
-    if (made.schedule == nullptr) return TurnOff(made.why.c_str());
+    if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
     if (made.schedule->length == state.length) {
       phase_ = state.phase;
       Adopt(std::move(made.schedule), lock);
@@ -214,7 +215,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
     RequestPlan(state);
     // Where planning takes no time of its own, the plan starts with this very period.
     if (turns_ && job_.Take(&made)) {
-      if (made.schedule == nullptr) return TurnOff(made.why.c_str());
+      if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
       phase_ = state.phase;
       Adopt(std::move(made.schedule), lock);
     }
@@ -382,7 +383,7 @@ void DeviceLoop::Judge(Lock& lock) {
   if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
   hints_.Record(now, streams_.front().handle, streams_.front().per_thread);
   if (slower_ >= kSlowerLimit) {
-    TurnOff("planned periods take longer than plain managed memory");
+    TurnOff("planned periods take longer than plain managed memory", lock);
   } else if (worse) {
     settled_ = true;
     Adopt(best_, lock);
@@ -437,15 +438,22 @@ void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent
   if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
 }
 
-void DeviceLoop::LetGo(const char* what) {
+void DeviceLoop::LetGo(const char* what, Lock& lock) {
   if (++statistics_.let_go == 1)
     ATP_LOG_WARN("device %d: %s; the launch goes on without it", device_, what);
-  if (statistics_.let_go >= kLetGoLimit) TurnOff(what);
+  if (statistics_.let_go >= kLetGoLimit) TurnOff(what, lock);
 }
 
-void DeviceLoop::TurnOff(const char* why) {
+void DeviceLoop::TurnOff(const char* why, Lock& lock) {
   traffic_.Deactivate();
   schedule_.reset();
+  if (executor_ != nullptr && !traffic_.Quiet()) {
+    executor_->Await(lock, [&] { return traffic_.Quiet(); });
+  }
+  // Nobody watches for writes from now on.
+  for (const auto& [id, allocation] : residency_.live()) {
+    if (allocation->read_mostly) EndReadMostly(allocation, lock);
+  }
   mode_ = Mode::kOff;
   ATP_LOG_WARN("device %d: no hints from now on: %s", device_, why);
 }

@@ -66,8 +66,8 @@ class DeviceLoop : private Traffic::Observer {
   void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
   void MarkStreams(LaunchMark* mark);
   bool RememberStream(const LaunchView& launch);
-  void LetGo(const char* what);
-  void TurnOff(const char* why);
+  void LetGo(const char* what, Lock& lock);
+  void TurnOff(const char* why, Lock& lock);
   uint64_t Capacity() const;
 
   const int device_;
