@@ -394,7 +394,7 @@ void DeviceLoop::MarkStreams(LaunchMark* mark) {
   mark->count = 0;
   for (const Stream& stream : streams_) {
     CUevent& event = mark->events[mark->count];
-    if (event == nullptr) event = hints_.NewEvent();
+    if (event == nullptr) event = hints_.NewEvent(CU_EVENT_DISABLE_TIMING);
     if (hints_.Record(event, stream.handle, stream.per_thread) == CUDA_SUCCESS) ++mark->count;
   }
 }
@@ -430,7 +430,7 @@ void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent
     for (size_t i = 0; i < streams_.size(); ++i) {
       const Stream& s = streams_[i];
       if (kind == Wait::kStream && (s.handle != stream || s.per_thread != per_thread)) continue;
-      if (wait_events_[i] == nullptr) wait_events_[i] = hints_.NewEvent();
+      if (wait_events_[i] == nullptr) wait_events_[i] = hints_.NewEvent(CU_EVENT_DISABLE_TIMING);
       hints_.Record(wait_events_[i], s.handle, s.per_thread);
       mark.events[mark.count++] = wait_events_[i];
     }

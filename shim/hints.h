@@ -25,6 +25,7 @@ class DriverHints : public HintPort {
   CUresult EndReadMostly(uint64_t address, uint64_t bytes);
   bool ReadMostlyWorks() const { return read_mostly_works_.load(std::memory_order_relaxed); }
   CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) override;
+  // With a time, which the movers ask for (DoneAtNs).
   CUevent NewEvent() override { return NewEvent(CU_EVENT_DEFAULT); }
   CUevent NewEvent(unsigned flags);
   uint64_t NowNs() override;
