@@ -285,7 +285,9 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
   for (const Placed& t : schedule_->tensors) {
     if (t.written && t.allocation->read_mostly) EndReadMostly(t.allocation, lock);
   }
-  traffic_.SetRoom(Capacity());
+  // A plan has each range leave at once; in truth that takes the driver a moment. Half of the
+  // head-room lends the next fetch the room until then.
+  traffic_.SetRoom(Capacity() + HeadRoom(budget_) / 2);
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
   MarkStreams(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
