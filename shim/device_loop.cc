@@ -164,9 +164,7 @@ void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Loc
   if (!issued() && !executor_->Await(lock, issued))
     return LetGo("a fetch did not start in time", lock);
   if (!traffic_.active()) return;
-  const uint32_t before = position == 0 ? 0 : schedule_->fetch_cut[position - 1];
-  const bool first = period_ == 0 && position == 0;
-  if (schedule_->fetch_cut[position] == before && !first) return;
+  if (!traffic_.HasFetches(period_, position)) return;
   const Traffic::FetchEvents last = traffic_.LastFetches(needed);
   for (unsigned i = 0; i < last.count; ++i) {
     hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);

@@ -101,12 +101,10 @@ class FetchMover : public Mover {
 
   Poll Look() override {
     if (!t_->active()) return {};
-    const uint64_t first = t_->fetch_first_.size();
     const Schedule& s = *t_->schedule_;
-    if (t_->fetch_issued_ >= first && s.fetches.empty()) return {};
+    if (t_->fetch_issued_ >= t_->first_fetches_.size() && s.fetches.empty()) return {};
     const Action& action = t_->NextFetch();
-    const bool takes_room = t_->fetch_issued_ >= first && !action.touch;
-    const bool room = !takes_room || t_->resident_ + action.bytes <= t_->room_;
+    const bool room = !TakesRoom(action) || t_->resident_ + action.bytes <= t_->room_;
     if (!room || PartnerStaying(action)) return {};
     // The event ring is reused: never overtake what the program may still have to wait for.
     if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};
@@ -135,11 +133,10 @@ class FetchMover : public Mover {
     event_ = event;
     const unsigned stream = t_->fetch_stream_++ % kFetchStreams;
     // Room is taken from the start of the move.
-    const bool first = sequence_ < t_->fetch_first_.size();
-    if (!first && !action_.touch) t_->resident_ += action_.bytes;
+    if (TakesRoom(action_)) t_->resident_ += action_.bytes;
     calling_ = true;
     lock.unlock();
-    begin_ns_ = first || action_.touch ? 0 : t_->port().NowNs();  // the others may copy nothing
+    begin_ns_ = TakesRoom(action_) ? t_->port().NowNs() : 0;  // the others may copy nothing
     result_ = t_->port().Fetch(stream, action_.allocation->address + action_.offset, action_.bytes,
                                event_);
     lock.lock();
@@ -165,18 +162,19 @@ class FetchMover : public Mover {
   bool calling() const { return calling_; }
 
  private:
-  // True while the eviction that a fetch brings back has not left yet.
+  static bool TakesRoom(const Action& action) { return !action.touch && !action.in_place; }
+  // True while the eviction that a fetch brings back has not left yet, or what leaves before the
+  // first period.
   bool PartnerStaying(const Action& action) const {
-    const uint64_t first = t_->fetch_first_.size();
-    const uint64_t done = t_->EvictsDone();
-    if (t_->fetch_issued_ < first) return done < t_->evict_first_.size();
-    if (action.touch) return false;
-    uint64_t period = (t_->fetch_issued_ - first) / t_->schedule_->fetches.size();
+    const uint64_t done = t_->EvictsDone(), first = t_->evict_first_.size();
+    if (done < first) return true;
+    if (action.partner == Action::kNoPartner) return false;
+    uint64_t period = t_->PeriodOfNextFetch();
     if (action.partner_in_previous_period) {
       if (period == 0) return false;
       --period;
     }
-    return done <= t_->evict_first_.size() + period * t_->schedule_->evicts.size() + action.partner;
+    return done <= first + period * t_->schedule_->evicts.size() + action.partner;
   }
 
   // Here and not in OnEvent, because this mover has to pay for the question.
@@ -201,6 +199,8 @@ class FetchMover : public Mover {
 
 namespace {
 
+bool Earlier(const Action& a, const Action& b) { return a.position < b.position; }
+
 // A touch costs the driver about 15 us a call and 3 us a granule (estimates); it should cost less
 // than one part in 200 of the period.
 uint64_t TouchEvery(const Schedule& schedule) {
@@ -220,7 +220,7 @@ void Traffic::Activate(std::shared_ptr<const Schedule> schedule, std::vector<Act
   Deactivate();
   schedule_ = std::move(schedule);
   evict_first_ = std::move(evict_first);
-  fetch_first_ = std::move(fetch_first);
+  MakeFirstFetches(std::move(fetch_first));
   resident_ = resident;
   touch_every_ = TouchEvery(*schedule_);
   // Two periods of marks: the program may run ahead of the movers by one.
@@ -231,7 +231,7 @@ void Traffic::Deactivate() {
   ++generation_;
   schedule_.reset();
   evict_first_.clear();
-  fetch_first_.clear();
+  first_fetches_.clear();
   evict_next_ = fetch_issued_ = fetch_needed_ = marks_recorded_ = 0;
   in_flight_.clear();
   in_flight_bytes_ = 0;
@@ -256,16 +256,45 @@ bool Traffic::Uses(const Allocation* allocation) const {
           std::any_of(evict_first_.begin(), evict_first_.end(), is));
 }
 
+void Traffic::MakeFirstFetches(std::vector<Action> fetch_first) {
+  const std::vector<Action>& list = schedule_->fetches;
+  std::stable_sort(fetch_first.begin(), fetch_first.end(), Earlier);
+  // In front of those of the same position: touches among them expect everything in its place.
+  first_fetches_.resize(fetch_first.size() + list.size());
+  std::merge(fetch_first.begin(), fetch_first.end(), list.begin(), list.end(),
+             first_fetches_.begin(), Earlier);
+  first_cut_ = schedule_->fetch_cut;
+  size_t before = 0;
+  for (uint32_t position = 0; position < first_cut_.size(); ++position) {
+    while (before < fetch_first.size() && fetch_first[before].position <= position) ++before;
+    first_cut_[position] += static_cast<uint32_t>(before);
+  }
+}
+
+const std::vector<uint32_t>& Traffic::FetchCut(uint64_t period) const {
+  return period == 0 ? first_cut_ : schedule_->fetch_cut;
+}
+
 uint64_t Traffic::Need(uint64_t period, uint32_t position) {
-  fetch_needed_ =
-      fetch_first_.size() + period * schedule_->fetches.size() + schedule_->fetch_cut[position];
+  fetch_needed_ = FetchCut(period)[position];
+  if (period > 0) fetch_needed_ += first_fetches_.size() + (period - 1) * schedule_->fetches.size();
   SkipTouches();
   return fetch_needed_;
 }
 
+bool Traffic::HasFetches(uint64_t period, uint32_t position) const {
+  const std::vector<uint32_t>& cut = FetchCut(period);
+  return cut[position] > (position == 0 ? 0 : cut[position - 1]);
+}
+
+uint64_t Traffic::PeriodOfNextFetch() const {
+  const uint64_t first = first_fetches_.size();
+  return fetch_issued_ < first ? 0 : 1 + (fetch_issued_ - first) / schedule_->fetches.size();
+}
+
 const Action& Traffic::NextFetch() const {
-  const uint64_t first = fetch_first_.size();
-  if (fetch_issued_ < first) return fetch_first_[fetch_issued_];
+  const uint64_t first = first_fetches_.size();
+  if (fetch_issued_ < first) return first_fetches_[fetch_issued_];
   return schedule_->fetches[(fetch_issued_ - first) % schedule_->fetches.size()];
 }
 
@@ -273,10 +302,8 @@ const Action& Traffic::NextFetch() const {
 // where the program or the fetch mover makes its next step, never while a mover only looks: whoever
 // waits for fetches is woken after those steps.
 void Traffic::SkipTouches() {
-  const uint64_t first = fetch_first_.size();
-  const size_t list = schedule_->fetches.size();
-  while (list > 0 && fetch_issued_ >= first && NextFetch().touch &&
-         (fetch_issued_ - first) / list % touch_every_ != 0 &&
+  while (!schedule_->fetches.empty() && NextFetch().touch &&
+         PeriodOfNextFetch() % touch_every_ != 0 &&
          fetch_issued_ < fetch_needed_ + kFetchEvents / 2) {
     ++fetch_issued_;
   }

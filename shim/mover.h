@@ -69,8 +69,9 @@ class Traffic {
 
   // All below: the lock is held, unless said otherwise.
   // Starts a schedule at a period's start. `evict_first` and `fetch_first` bring residency to where
-  // the schedule expects it; `resident` counts bytes on the device once they are done. The start
-  // mark must have been recorded: everything that the program has submitted so far.
+  // the schedule expects it, the latter among the fetches of the first period, each before the
+  // launch at its position; `resident` counts bytes on the device between the two. The start mark
+  // must have been recorded: everything that the program has submitted so far.
   void Activate(std::shared_ptr<const Schedule> schedule, std::vector<Action> evict_first,
                 std::vector<Action> fetch_first, uint64_t resident);
   LaunchMark& StartMark() { return start_mark_; }
@@ -81,8 +82,9 @@ class Traffic {
   bool Quiet() const;  // no mover is inside a driver call
 
   // The program is at `position` of period `period`: how many fetches must have been issued before
-  // that launch.
+  // that launch. HasFetches: some of them are for this launch and for no earlier one.
   uint64_t Need(uint64_t period, uint32_t position);
+  bool HasFetches(uint64_t period, uint32_t position) const;
   bool FetchesIssued(uint64_t needed) const { return fetch_issued_ >= needed; }
   // The events behind the last of them, one for each fetch stream at most; those long done are left
   // out.
@@ -119,7 +121,10 @@ class Traffic {
   friend class EvictMover;
   friend class FetchMover;
   const Action& EvictAt(uint64_t sequence, uint64_t* flag_sequence) const;
+  void MakeFirstFetches(std::vector<Action> fetch_first);
   const Action& NextFetch() const;
+  uint64_t PeriodOfNextFetch() const;
+  const std::vector<uint32_t>& FetchCut(uint64_t period) const;
   void SkipTouches();
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left
   void Moved(const Action& action, bool to_device);
@@ -136,12 +141,14 @@ class Traffic {
   uint64_t generation_ =
       0;  // of the schedule: what a mover waited for may belong to an earlier one
   std::shared_ptr<const Schedule> schedule_;
-  std::vector<Action> evict_first_, fetch_first_;
+  std::vector<Action> evict_first_;
+  std::vector<Action> first_fetches_;  // of the first period: the schedule's and those before it
+  std::vector<uint32_t> first_cut_;    // what Schedule::fetch_cut is, for them
   LaunchMark start_mark_;
   uint64_t resident_ = 0;
   uint64_t touch_every_ = 1;  // periods
 
-  // Sequence numbers count the first lists, then period after period of the schedule.
+  // Sequence numbers count the first list, then period after period of the schedule.
   uint64_t evict_next_ = 0;
   uint64_t fetch_issued_ = 0;
   std::vector<LaunchMark> marks_;

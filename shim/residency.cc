@@ -58,8 +58,8 @@ void Residency::Collapse(const Allocation* allocation) {
 }
 
 void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
-                        const Granules& want, Where where, uint64_t piece_bytes,
-                        std::vector<Action>* out) const {
+                        const Granules& want, Where where, uint32_t position,
+                        uint64_t piece_bytes, std::vector<Action>* out) const {
   const Granules& is = where_.at(allocation->id);
   bool open = false;  // the last piece in `out` may still grow
   for (uint64_t at = offset; at < offset + bytes; at += kGranule) {
@@ -71,10 +71,13 @@ void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
       open = false;
       continue;
     }
-    if (!open || out->back().bytes >= piece_bytes) {
+    const bool in_place = where == Where::kDevice && !on_host;
+    if (!open || out->back().bytes >= piece_bytes || out->back().in_place != in_place) {
       Action action;
       action.allocation = allocation;
       action.offset = at;
+      action.position = position;
+      action.in_place = in_place;
       // Advised ranges leave by the way that ends in one place, whatever was true of them.
       action.clean = allocation->read_mostly;
       out->push_back(action);
@@ -100,7 +103,7 @@ Residency::Approach Residency::ToStartOf(const Schedule& schedule, uint64_t piec
   Approach approach;
   for (const auto& [address, entry] : want) {
     const auto& [allocation, granules] = entry;
-    Missing(allocation, 0, allocation->mapped_bytes, granules, Where::kHost, piece_bytes,
+    Missing(allocation, 0, allocation->mapped_bytes, granules, Where::kHost, 0, piece_bytes,
             &approach.evict);
     approach.resident += kGranule * std::count(granules.begin(), granules.end(), Where::kDevice);
   }
@@ -109,7 +112,10 @@ Residency::Approach Residency::ToStartOf(const Schedule& schedule, uint64_t piec
                    [](const Placed& a, const Placed& b) { return a.first_touch < b.first_touch; });
   for (const Placed& t : by_use) {
     Missing(t.allocation, t.offset, t.bytes, want.at(t.allocation->address).second, Where::kDevice,
-            piece_bytes, &approach.fetch);
+            t.first_touch, piece_bytes, &approach.fetch);
+  }
+  for (const Action& fetch : approach.fetch) {
+    if (!fetch.in_place) approach.resident -= fetch.bytes;
   }
   return approach;
 }

@@ -37,9 +37,9 @@ class Residency {
   // What has to move so that residency is as a period of `schedule` expects it at its start: what
   // the period touches is on the device, but for what is out at its start, and nothing else is.
   struct Approach {
-    std::vector<Action> evict;  // by address
-    std::vector<Action> fetch;  // by first use
-    uint64_t resident = 0;      // bytes on the device afterwards
+    std::vector<Action> evict;  // by address; before the period starts
+    std::vector<Action> fetch;  // each before the launch that touches it first
+    uint64_t resident = 0;      // bytes on the device between the two, `in_place` ones counted
   };
   Approach ToStartOf(const Schedule& schedule, uint64_t piece_bytes) const;
 
@@ -50,7 +50,8 @@ class Residency {
   // Appends the granules of a range that should be at `where` and are not believed to be, joined to
   // pieces.
   void Missing(Allocation* allocation, uint64_t offset, uint64_t bytes, const Granules& want,
-               Where where, uint64_t piece_bytes, std::vector<Action>* out) const;
+               Where where, uint32_t position, uint64_t piece_bytes,
+               std::vector<Action>* out) const;
 
   std::unordered_map<uint64_t, Allocation*> live_;
   std::unordered_map<uint64_t, Granules> where_;

@@ -24,12 +24,15 @@ struct Action {
   Allocation* allocation = nullptr;
   uint64_t offset = 0, bytes = 0;
   uint32_t position = 0;  // evict: after this launch; fetch: before this launch
-  uint32_t partner = 0;   // fetch: index of the eviction that took the range out
+  static constexpr uint32_t kNoPartner = UINT32_MAX;
+  uint32_t partner = kNoPartner;  // fetch: index of the eviction that took the range out
   bool partner_in_previous_period = false;
   // A fetch of what should be resident anyway: copies nothing then, but moves the range to the tail
   // of the driver's eviction list, and brings it back should the driver have evicted it. No
   // partner.
   bool touch = false;
+  // A fetch before the first period of what may be on the device already: counted as resident.
+  bool in_place = false;
   // evict: the period only reads the range. With a copy on the host it leaves without being copied
   // (ReadMostly); fetch: brings back such a range.
   bool clean = false;
