@@ -241,6 +241,10 @@ void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.period.trace.link = Link();
   const policy::LinkRates& link = input.period.trace.link;
+  if (seconds_.empty()) {
+    const auto excess = static_cast<double>(footprint - input.capacity);
+    AssumeDurations(excess / link.h2d, &input.period.trace);
+  }
   ATP_LOG_DEBUG(
       "device %d: planning %.1f MiB in %.1f MiB, link %.1f in and %.1f out, both at once %.1f and "
       "%.1f GB/s",

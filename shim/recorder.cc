@@ -31,10 +31,7 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   for (uint32_t i = 0; i < length; ++i) {
     const Entry& entry = entries_[(begin + i) % kLaunches];
     policy::Launch& launch = period.trace.launches[i];
-    // Nothing is known of durations before a planned period has run: then the plan is made for the
-    // link alone.
-    constexpr double kUnknown = 1e-6;
-    launch.seconds = i < seconds.size() ? seconds[i] : kUnknown;
+    launch.seconds = i < seconds.size() ? seconds[i] : 0;
     for (uint32_t k = 0; k < entry.touch_count; ++k) {
       const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
       const auto [it, added] = index.try_emplace(touch.allocation_id, period.placed.size());
@@ -63,6 +60,21 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   }
   period.usable = true;
   return period;
+}
+
+void AssumeDurations(double total, policy::Trace* trace) {
+  constexpr double kLeast = 1e-6;
+  double all = 0;
+  for (policy::Launch& launch : trace->launches) {
+    launch.seconds = 0;
+    for (const auto* list : {&launch.reads, &launch.writes}) {
+      for (const uint32_t t : *list) launch.seconds += static_cast<double>(trace->tensors[t].bytes);
+    }
+    all += launch.seconds;
+  }
+  for (policy::Launch& launch : trace->launches) {
+    launch.seconds = std::max(kLeast, all > 0 ? launch.seconds / all * total : 0);
+  }
 }
 
 }  // namespace atp::shim

@@ -30,7 +30,7 @@ class Recorder {
         false;  // false: a touched allocation is gone, or the period is longer than the memory
   };
   // The last `length` launches. `seconds` = measured duration of each, or empty when none is known
-  // yet.
+  // yet: all are 0 then (AssumeDurations).
   Period Last(uint32_t length, const std::vector<double>& seconds,
               const std::unordered_map<uint64_t, Allocation*>& live) const;
 
@@ -48,5 +48,10 @@ class Recorder {
   std::vector<TouchEntry> touches_;
   uint64_t launches_ = 0, touched_ = 0;
 };
+
+// Before a planned period has run no duration is known, faults hide them. A plan for launches that
+// take no time would leave moves to the launches that need them. So `total` seconds are given to
+// the launches by the bytes that they touch, which spreads moves over the period.
+void AssumeDurations(double total, policy::Trace* trace);
 
 }  // namespace atp::shim
