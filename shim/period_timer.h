@@ -20,9 +20,12 @@ class PeriodTimer {
   bool measuring() const { return measuring_; }
   void Begin(uint32_t position, CUstream stream, bool per_thread);
   void End(uint32_t position, CUstream stream, bool per_thread);
-  void Finish() { collecting_ = measuring_, measuring_ = false; }
+  void Finish() {
+    collecting_ |= measuring_;
+    measuring_ = false;
+  }
   void Drop() { measuring_ = collecting_ = false; }
-  // True once, when the finished period's times have arrived.
+  // True once, when the finished period's times have arrived; asked again until then.
   bool Collect(std::vector<double>* seconds);
 
  private:

@@ -219,7 +219,10 @@ CUresult RunTask(Driver& driver, Lane lane, Stream& stream, const Task& task) {
     CUresult operator()(const FreeTask& t) {
       Allocation* allocation = driver.memory().Find(t.address);
       if (!allocation || allocation->begin != t.address) return CUDA_ERROR_INVALID_VALUE;
-      if (allocation->pool && !allocation->of_graph) PoolFree(driver, lane, allocation, &stream);
+      if (allocation->pool && !allocation->of_graph) {
+        PoolFree(driver, lane, allocation, &stream);  // it is gone after that
+        return CUDA_SUCCESS;
+      }
       // Work before it in the stream has been executed: the bytes can go. The model gives them back
       // now, not when virtual time has passed that work.
       if (allocation->kind == MemoryKind::kDevice) driver.memory().Free(lane, allocation);
