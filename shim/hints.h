@@ -32,9 +32,8 @@ class DriverHints : public HintPort {
   uint64_t DoneAtNs(CUevent done) override;
   CUresult Record(CUevent event, CUstream stream, bool per_thread) override;
   CUresult StreamWait(CUstream stream, bool per_thread, CUevent event);
-  bool Done(CUevent event);
-  // Seconds between two completed events, negative when not known.
-  double Elapsed(CUevent begin, CUevent end);
+  bool Done(CUevent event) override;
+  double Elapsed(CUevent begin, CUevent end) override;
   ThreadCalls Threads();
   static LaneCalls Lanes();  // null members on a real driver
 

@@ -20,7 +20,7 @@
 
 namespace atp::shim {
 
-// The driver calls that movers make. Tests replace it.
+// The driver calls that movers and the period's timer make. Tests replace it.
 class HintPort {
  public:
   virtual ~HintPort() = default;
@@ -38,6 +38,9 @@ class HintPort {
   // When a `done` that has completed did so, on the clock of NowNs; 0 = not known.
   virtual uint64_t DoneAtNs(CUevent done) = 0;
   virtual CUresult Record(CUevent event, CUstream stream, bool per_thread) = 0;
+  virtual bool Done(CUevent event) = 0;
+  // Seconds between two completed events, negative when not known.
+  virtual double Elapsed(CUevent begin, CUevent end) = 0;
 };
 
 inline constexpr unsigned kEvictMovers =

@@ -7,8 +7,8 @@ namespace atp::shim {
 
 void PeriodTimer::Start(uint32_t length) {
   while (begin_.size() < length) {
-    begin_.push_back(hints_->NewEvent(CU_EVENT_DEFAULT));
-    end_.push_back(hints_->NewEvent(CU_EVENT_DEFAULT));
+    begin_.push_back(port_->NewEvent());
+    end_.push_back(port_->NewEvent());
   }
   length_ = length;
   measuring_ = length > 0;
@@ -16,22 +16,22 @@ void PeriodTimer::Start(uint32_t length) {
 }
 
 void PeriodTimer::Begin(uint32_t position, CUstream stream, bool per_thread) {
-  if (measuring_ && position < length_) hints_->Record(begin_[position], stream, per_thread);
+  if (measuring_ && position < length_) port_->Record(begin_[position], stream, per_thread);
 }
 
 void PeriodTimer::End(uint32_t position, CUstream stream, bool per_thread) {
-  if (measuring_ && position < length_) hints_->Record(end_[position], stream, per_thread);
+  if (measuring_ && position < length_) port_->Record(end_[position], stream, per_thread);
 }
 
 bool PeriodTimer::Collect(std::vector<double>* seconds) {
   if (!collecting_) return false;
   // Streams may finish in any order: all must have.
   for (uint32_t i = length_; i-- > 0;) {
-    if (!hints_->Done(end_[i])) return false;
+    if (!port_->Done(end_[i])) return false;
   }
   seconds->resize(length_);
   for (uint32_t i = 0; i < length_; ++i) {
-    (*seconds)[i] = std::max(0.0, hints_->Elapsed(begin_[i], end_[i]));
+    (*seconds)[i] = std::max(0.0, port_->Elapsed(begin_[i], end_[i]));
   }
   collecting_ = false;
   return true;

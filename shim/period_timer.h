@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "shim/hints.h"
+#include "shim/mover.h"
 
 namespace atp::shim {
 
 class PeriodTimer {
  public:
-  explicit PeriodTimer(DriverHints* hints) : hints_(hints) {}
+  explicit PeriodTimer(HintPort* port) : port_(port) {}
 
   void Start(uint32_t length);
   bool measuring() const { return measuring_; }
@@ -29,7 +29,7 @@ class PeriodTimer {
   bool Collect(std::vector<double>* seconds);
 
  private:
-  DriverHints* hints_;
+  HintPort* port_;
   std::vector<CUevent> begin_, end_;
   uint32_t length_ = 0;
   bool measuring_ = false, collecting_ = false;

@@ -60,6 +60,10 @@ class FakeWorld : public HintPort {
     times_[event] = compute_free_;
     return CUDA_SUCCESS;
   }
+  bool Done(CUevent event) override { return times_[event] <= Now(); }
+  double Elapsed(CUevent begin, CUevent end) override {
+    return (static_cast<double>(times_[end]) - static_cast<double>(times_[begin])) * 1e-9;
+  }
 
   // --- the program
   void StreamWait(CUevent event) { wait_until_ = std::max(wait_until_, times_[event]); }
@@ -75,6 +79,7 @@ class FakeWorld : public HintPort {
   void MakeResident(uint64_t address, uint64_t bytes) {
     ForEach(address, bytes, [&](uint64_t g) { resident_.insert(g); });
   }
+  void Synchronize() { clocks_[0] = std::max(clocks_[0], compute_free_); }
   void FailEvict(int nth) { fail_next_ = nth; }
   uint64_t compute_free() const { return compute_free_; }
 
