@@ -27,15 +27,12 @@ void Observe(const GraphStep& step, Observation* observation) {
   switch (step.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS& k = step.kernel;
-      MixGeometry(observation, k.gridDimX, k.gridDimY, k.gridDimZ, k.blockDimX, k.blockDimY,
-                  k.blockDimZ);
       ObserveParameters(observation, k.func, k.kernelParams, nullptr);
       break;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: {
       const Sides<CUDA_MEMCPY3D> sides(&step.copy);
       observation->set_name("memcpy_3d");
-      observation->Mix(sides.from.bytes);
       observation->Touch(sides.from.address, sides.from.bytes, true, false);
       observation->Touch(sides.to.address, sides.to.bytes, false, true);
       break;
@@ -44,7 +41,6 @@ void Observe(const GraphStep& step, Observation* observation) {
       const CUDA_MEMSET_NODE_PARAMS& s = step.set;
       const uint64_t bytes = PitchedExtent(s.pitch, s.width * s.elementSize, s.height);
       observation->set_name("memset");
-      observation->Mix(bytes);
       observation->Touch(s.dst, bytes, false, true);
       break;
     }

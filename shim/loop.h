@@ -38,7 +38,7 @@ struct Touch {
 };
 
 struct LaunchView {
-  uint64_t signature = 0;      // function, geometry and identities relative to allocations
+  uint64_t signature = 0;      // function and identities relative to allocations
   const char* name = nullptr;  // kernel or "memcpy_h2d", ...; may be null on the hot path
   CUfunction function = nullptr;
   CUstream stream =

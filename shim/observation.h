@@ -28,9 +28,10 @@ class Observation {
   void set_function(CUfunction function) { view_.function = function; }
   void set_name(const char* name) { view_.name = name; }
 
-  // The signature is made of what repeats when the program repeats: function, geometry, and for
-  // each pointer the allocation's slot and the granule in it. Not of scalars: a step counter would
-  // make every period new.
+  // The signature is made of what repeats when the program repeats: the function, and for each
+  // pointer the allocation's slot and the granule in it. Not of scalars, a step counter would make
+  // every period new; nor of geometry, by which steps of other lengths (sentences, batches) would
+  // be other periods, though they move the same memory.
   void Mix(uint64_t value) {
     signature_ = (signature_ ^ value) * 0x9E3779B97F4A7C15u;
     signature_ ^= signature_ >> 29;
@@ -44,6 +45,7 @@ class Observation {
     // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
     // the same touch for as long as it is in the same granule.
     Mix((static_cast<uint64_t>(record->slot) << 44) ^ (offset / kGranule));
+    if (bytes > kGranule) Mix(bytes / kGranule);
     if (count_ == kMaxTouches) {
       ++dropped_;
       return;

@@ -23,7 +23,6 @@ CUresult ObserveCopy(const char* name, Side from, Side to, CUstream stream, bool
                      Call call) {
   if (!Watching()) return call();
   Observation observation(static_cast<uint64_t>(id), name, stream, Row<id>::kPerThread);
-  observation.Mix(from.bytes);
   observation.Touch(from.address, from.bytes, true, false);
   observation.Touch(to.address, to.bytes, false, true);
   return observation.Submit(blocks, call);
@@ -173,7 +172,6 @@ CUresult ObserveBatch(const CUdeviceptr* to, const CUdeviceptr* from, const size
   if (!Watching() || to == nullptr || from == nullptr || bytes == nullptr) return call();
   Observation observation(static_cast<uint64_t>(id), "memcpy_batch", stream, Row<id>::kPerThread);
   for (size_t i = 0; i < count; ++i) {
-    observation.Mix(bytes[i]);
     observation.Touch(from[i], bytes[i], true, false);
     observation.Touch(to[i], bytes[i], false, true);
   }

@@ -13,13 +13,6 @@ namespace atp::shim {
 void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
                        void** extra);
 
-inline void MixGeometry(Observation* observation, unsigned gx, unsigned gy, unsigned gz,
-                        unsigned bx, unsigned by, unsigned bz) {
-  observation->Mix((static_cast<uint64_t>(gx) << 32) | gy);
-  observation->Mix((static_cast<uint64_t>(gz) << 32) | bx);
-  observation->Mix((static_cast<uint64_t>(by) << 32) | bz);
-}
-
 template <HookId id>
 CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                         unsigned by, unsigned bz, unsigned shared, CUstream stream,
@@ -30,7 +23,6 @@ CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   if (!Watching()) return submit();
   Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
                           Row<id>::kPerThread);
-  MixGeometry(&observation, gx, gy, gz, bx, by, bz);
   ObserveParameters(&observation, function, parameters, extra);
   return observation.Submit(false, submit);
 }
@@ -45,7 +37,6 @@ CUresult OnLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
   if (!Watching()) return submit();
   Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
                           Row<id>::kPerThread);
-  MixGeometry(&observation, gx, gy, gz, bx, by, bz);
   ObserveParameters(&observation, function, parameters, nullptr);
   return observation.Submit(false, submit);
 }
@@ -57,8 +48,6 @@ CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   if (!Watching() || config == nullptr) return submit();
   Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, config->hStream,
                           Row<id>::kPerThread);
-  MixGeometry(&observation, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX,
-              config->blockDimY, config->blockDimZ);
   ObserveParameters(&observation, function, parameters, extra);
   return observation.Submit(false, submit);
 }
