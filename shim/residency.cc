@@ -58,8 +58,8 @@ void Residency::Collapse(const Allocation* allocation) {
 }
 
 void Residency::Missing(Allocation* allocation, uint64_t offset, uint64_t bytes,
-                        const Granules& want, Where where, uint32_t position,
-                        uint64_t piece_bytes, std::vector<Action>* out) const {
+                        const Granules& want, Where where, uint32_t position, uint64_t piece_bytes,
+                        std::vector<Action>* out) const {
   const Granules& is = where_.at(allocation->id);
   bool open = false;  // the last piece in `out` may still grow
   for (uint64_t at = offset; at < offset + bytes; at += kGranule) {
