@@ -15,9 +15,9 @@
 #include <sstream>
 
 #include "cli/error.h"
-#include "cli/frameworks.h"
 #include "cli/run.h"
 #include "cli/servable.h"
+#include "frameworks/recognise.h"
 
 namespace atp::cli {
 namespace {
@@ -133,9 +133,9 @@ Json ExamineProgram(const DoctorOptions& options, const Installation& installati
   }
   Json program = {
       {"command", options.run.program}, {"file", file}, {"unservable", WhyNotServable(file)}};
-  for (const Framework& framework : FrameworksOf(file, options.run.program)) {
-    program["frameworks"].push_back({{"name", framework.name}, {"memory", framework.memory}});
-  }
+  program["frameworks"] = DescribeFrameworks(
+      frameworks::Recognise(file, options.run.program,
+                            [](const char* name) -> const char* { return std::getenv(name); }));
   if (program["unservable"] != "") return program;
   const TemporaryFolder folder;
   auto environment = RunEnvironment(options.run, installation, std::getenv);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/driver_probe.h"
+#include "frameworks/recognise.h"
 
 namespace CLI {
 class App;
@@ -27,6 +28,7 @@ void AddDoctorCommand(CLI::App& app, const std::vector<std::string>& after_mark)
 // --- the parts, for tests
 
 nlohmann::ordered_json DescribeDriver(const std::string& library, const DriverProbe& probe);
+nlohmann::ordered_json DescribeFrameworks(const std::vector<frameworks::Recognised>& all);
 // One entry from the reports of all processes of a run.
 nlohmann::ordered_json MergeReports(const std::vector<nlohmann::ordered_json>& reports);
 // Each with its remedy; empty: it will be served.

@@ -57,13 +57,26 @@ void SayDevice(const Json& device, std::ostringstream* out) {
        << (device["served"] ? "served" : "not served") << "\n";
 }
 
+void SayFramework(const Json& framework, std::ostringstream* out) {
+  const bool installed = framework["recognised_by"] == "installed";
+  *out << (installed ? "installed     " : "framework     ") << framework["name"].get<std::string>()
+       << ": " << framework["memory"].get<std::string>() << "\n";
+  for (const auto& [name, value] : framework["sets"].items()) {
+    *out << "  its profile sets " << name << "=" << value.get<std::string>() << "\n";
+  }
+  if (framework["sets"].empty()) *out << "  its profile sets nothing";
+  if (framework.contains("decided_by")) {
+    *out << ", because " << framework["decided_by"].get<std::string>() << " is set";
+  }
+  if (framework["sets"].empty()) *out << "\n";
+}
+
 void SayProgram(const Json& program, std::ostringstream* out) {
   *out << "program       " << program["file"].get<std::string>();
   if (program.contains("exit_code")) *out << ", ended with " << program["exit_code"];
   *out << "\n";
   for (const Json& framework : program.value("frameworks", Json::array())) {
-    *out << "framework     " << framework["name"].get<std::string>() << ": "
-         << framework["memory"].get<std::string>() << "\n";
+    SayFramework(framework, out);
   }
   if (!program.contains("hooks")) return;
   for (const auto& [key, words] : kLookupWays) {
@@ -110,6 +123,24 @@ Json DescribeDriver(const std::string& library, const DriverProbe& probe) {
          {"served", card.managed && card.concurrent && !card.coherent}});
   }
   return driver;
+}
+
+Json DescribeFrameworks(const std::vector<frameworks::Recognised>& all) {
+  static constexpr const char* kHow[] = {"ATP_FRAMEWORK", "command", "installed"};
+  Json list = Json::array();
+  for (const frameworks::Recognised& found : all) {
+    Json framework = {{"key", found.profile->key},
+                      {"name", found.profile->name},
+                      {"memory", found.profile->memory},
+                      {"recognised_by", kHow[static_cast<size_t>(found.how)]},
+                      {"sets", Json::object()}};
+    for (const frameworks::Variable& variable : found.set) {
+      framework["sets"][variable.name] = variable.value;
+    }
+    if (found.decided_by != nullptr) framework["decided_by"] = found.decided_by;
+    list.push_back(std::move(framework));
+  }
+  return list;
 }
 
 Json MergeReports(const std::vector<Json>& reports) {

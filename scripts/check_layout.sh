@@ -20,8 +20,8 @@ report() {  # report RULE < lines
 GENERATED='"[a-z_]+(_generated\.h|\.inc)"'
 # folder: the folders whose headers it may include. Who is not listed (tests, bench) may include everybody's.
 declare -A may_include=(
-  [policy]="policy" [protocol]="protocol" [sim]="sim" [examples]="examples"
-  [shim]="shim|policy|protocol" [daemon]="daemon|policy|protocol" [cli]="cli|policy|protocol"
+  [policy]="policy" [protocol]="protocol" [frameworks]="frameworks" [sim]="sim" [examples]="examples"
+  [shim]="shim|policy|protocol|frameworks" [daemon]="daemon|policy|protocol" [cli]="cli|policy|protocol|frameworks"
 )
 for folder in "${!may_include[@]}"; do
   [ -d "$folder" ] || continue

@@ -32,16 +32,32 @@ done
 environment=$ROOT/build/frameworks
 wheels=$ROOT/scripts/frameworks.txt
 
+# scripts/frameworks.txt has wheels for these. Ubuntu 22.04 has Python 3.10, which tinygrad does not run on, and python3.11 beside it.
+can_run_frameworks() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; }
+
+choose_python() {
+  local name
+  for name in python3 python3.13 python3.12 python3.11; do
+    if can_run_frameworks "$name"; then
+      "$name" -c 'import ensurepip' 2>/dev/null || need_packages "$name-venv"
+      python=$name
+      return
+    fi
+  done
+  need_packages python3.11 python3.11-venv
+  can_run_frameworks python3.11 || die "the frameworks need Python 3.11 to 3.13; here is $(python3 --version), and no other was found"
+  python=python3.11
+}
+
 make_environment() {
-  local log=$ROOT/build/logs/frameworks-pip.log
+  local python log=$ROOT/build/logs/frameworks-pip.log
   if [ -f "$environment/complete" ] && cmp -s "$wheels" "$environment/complete"; then return; fi
   say "To be installed into build/frameworks from PyPI: $(sed -n 's/^\([a-z].*==[^ ]*\).*/\1/p' "$wheels" | tr '\n' ' ')"
   refuse_install
-  python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die "the frameworks need Python 3.11, this is $(python3 --version)"
-  python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv
+  choose_python
   mkdir -p "$ROOT/build/logs"
   rm -rf "$environment"
-  python3 -m venv "$environment" >&2
+  "$python" -m venv "$environment" >&2
   if ! "$environment/bin/python" -m pip install --disable-pip-version-check --only-binary :all: --require-hashes -r "$wheels" >"$log" 2>&1; then
     rm -rf "$environment"
     # pip says this each time a connection fails, and of no other trouble.
@@ -71,7 +87,8 @@ show_toolkit_to_numba() {
 
 # One environment a framework: they need different versions of the same libraries.
 compare_wheels() {
-  local name packages target
+  local python name packages target
+  choose_python
   [ ${#wheel_names[@]} -gt 0 ] || mapfile -t wheel_names < <(sed -n 's/^\([a-z][^ ]*\) .*/\1/p' scripts/framework_wheels.txt)
   for name in "${wheel_names[@]}"; do
     target=$ROOT/build/wheels/$name
@@ -80,9 +97,9 @@ compare_wheels() {
     say "To be installed into build/wheels/$name from PyPI: $packages"
     refuse_install
     rm -rf "$target"
-    python3 -m venv "$target" >&2
+    "$python" -m venv "$target" >&2
     # shellcheck disable=SC2086  # one word per package
-    "$target/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: $packages >&2 || die "pip could not install $packages"
+    "$target/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: $packages >&2 || die "pip could not install $packages"
     touch "$target/complete"
   done
   python3 tests/frameworks/wheels.py "$ROOT/build/release" "$ROOT/build/wheels" "${wheel_names[@]}"

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "frameworks/profiles.h"
 #include "shim/shimlog.h"
 
 namespace atp::shim {
@@ -85,6 +86,9 @@ constexpr struct {
     {"ATP_HOST_BUDGET", "a size (64GiB, 512M, 80%)",
      [](const char* t, Configuration* s) { return ParseSize(t, &s->host_budget); }},
     {"ATP_REPORT_MEMORY", "physical, virtual or a size", ParseReportMemory},
+    // Read before main (framework_profile.cc); here only to say that a value is not understood.
+    {"ATP_FRAMEWORK", "auto, off, or frameworks of docs/frameworks.md (torch-async)",
+     [](const char* t, Configuration*) { return frameworks::IsFrameworkSetting(t); }},
     {"ATP_DISABLE",
      "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
      "deepbind, "

@@ -51,6 +51,40 @@ TEST(Doctor, AnOrdinaryMachineAndProgramAreServed) {
   EXPECT_TRUE(Advice(WithProgram({Report()})).empty());
 }
 
+// What the doctor says of one framework.
+std::string Framework(const frameworks::Recognised& found) {
+  Json findings = Findings(Machine());
+  findings["host_available_bytes"] = 0;
+  findings["advice"] = findings["reasons"] = Json::array();
+  findings["served"] = true;
+  findings["program"] = {{"file", "python3"}, {"frameworks", DescribeFrameworks({found})}};
+  return AsText(findings);
+}
+
+const frameworks::Profile kProfile = {
+    "key", "Name", "module", nullptr, true, false, {{"VARIABLE", "value"}}, {}, "asks for much"};
+
+TEST(Doctor, AFrameworkIsNamedWithWhatItsProfileSets) {
+  const std::string text =
+      Framework({&kProfile, frameworks::How::kCommand, {kProfile.set[0]}, nullptr});
+  EXPECT_NE(text.find("framework     Name: asks for much\n  its profile sets VARIABLE=value\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Doctor, AFrameworkThatIsOnlyInstalledIsToldApart) {
+  const std::string text = Framework({&kProfile, frameworks::How::kInstalled, {}, nullptr});
+  EXPECT_NE(text.find("installed     Name: asks for much\n  its profile sets nothing\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Doctor, AUserWhoHasDecidedIsTold) {
+  const std::string text = Framework({&kProfile, frameworks::How::kCommand, {}, "OTHER"});
+  EXPECT_NE(text.find("  its profile sets nothing, because OTHER is set\n"), std::string::npos)
+      << text;
+}
+
 TEST(Doctor, ADriverOlderThanTheTableOfHooksIsRefusedByName) {
   DriverProbe old = Machine();
   old.version = 11080;

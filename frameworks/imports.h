@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Python command will import, as far as its own text shows it. Reads the one file that the
+// command names; a file that cannot be read imports nothing.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace atp::frameworks {
+
+// The packages that `text` imports at the start of a line, indented or not.
+std::set<std::string> ImportsOf(std::string_view text);
+
+// Those of `python script.py`, `python -c TEXT` and `python -m PACKAGE`.
+std::set<std::string> ImportsOfCommand(const std::vector<std::string>& command);
+
+// A file of Python that is longer is data.
+inline constexpr size_t kMostText = 1u << 20;
+
+// The beginning of a file.
+std::string ReadText(const std::string& path, size_t most = kMostText);
+
+}  // namespace atp::frameworks
