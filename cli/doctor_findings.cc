@@ -66,7 +66,7 @@ void SayFramework(const Json& framework, std::ostringstream* out) {
   }
   if (framework["sets"].empty()) *out << "  its profile sets nothing";
   if (framework.contains("decided_by")) {
-    *out << ", because " << framework["decided_by"].get<std::string>() << " is set";
+    *out << ", because " << framework["decided_by"].get<std::string>() << " is there";
   }
   if (framework["sets"].empty()) *out << "\n";
 }

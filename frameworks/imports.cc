@@ -49,19 +49,19 @@ std::set<std::string> ImportsOf(std::string_view text) {
   return imports;
 }
 
-std::set<std::string> ImportsOfCommand(const std::vector<std::string>& command) {
+std::string TextOfCommand(const std::vector<std::string>& command) {
   for (size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     const std::string next = i + 1 < command.size() ? command[i + 1] : "";
-    if (word == "-c") return ImportsOf(next);
-    if (word == "-m") return ImportsOf("import " + next);
+    if (word == "-c") return next;
+    if (word == "-m") return "import " + next;
     if (word == "-W" || word == "-X") {
       ++i;  // these have a value of their own
     } else if (word.empty() || word[0] != '-') {
-      return ImportsOf(ReadText(word));
+      return ReadText(word);
     }
   }
-  return {};
+  return "";
 }
 
 std::string ReadText(const std::string& path, size_t most) {

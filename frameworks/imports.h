@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Python command will import, as far as its own text shows it. Reads the one file that the
-// command names; a file that cannot be read imports nothing.
+// What a Python command will run, as far as its own text shows it. Reads the one file that the
+// command names; a file that cannot be read has no text.
 #pragma once
 
 #include <set>
@@ -13,8 +13,8 @@ namespace atp::frameworks {
 // The packages that `text` imports at the start of a line, indented or not.
 std::set<std::string> ImportsOf(std::string_view text);
 
-// Those of `python script.py`, `python -c TEXT` and `python -m PACKAGE`.
-std::set<std::string> ImportsOfCommand(const std::vector<std::string>& command);
+// The text of `python script.py` and `python -c TEXT`; of `python -m PACKAGE` only the import.
+std::string TextOfCommand(const std::vector<std::string>& command);
 
 // A file of Python that is longer is data.
 inline constexpr size_t kMostText = 1u << 20;

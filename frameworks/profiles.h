@@ -15,22 +15,25 @@ struct Variable {
   const char* value = nullptr;
 };
 
-inline constexpr size_t kMostSet = 2, kMostDecisive = 3;
+inline constexpr size_t kMostSet = 2, kMostDecisive = 3, kMostWords = 2;
 
 struct Profile {
-  const char* key;   // as in ATP_FRAMEWORK=key
-  const char* name;  // as people write it
+  const char* key = nullptr;     // as in ATP_FRAMEWORK=key
+  const char* name = nullptr;    // as people write it
+  const char* memory = nullptr;  // how it asks for memory, in words
+
   // How it is recognised; null: not in this way.
-  const char* module;   // what Python imports
-  const char* program;  // how the file names of its own programs begin
-  // What it costs where the program turns out not to use the framework: nothing, so that being
-  // installed is enough; otherwise the command itself must show it.
-  bool if_installed;
-  bool only_if_named;
-  Variable set[kMostSet];
-  // Whoever has set one of these, or of the above, has decided about this framework's memory.
-  const char* decisive[kMostDecisive];
-  const char* memory;  // how it asks for memory, in words
+  const char* module = nullptr;   // what Python imports
+  const char* program = nullptr;  // how the file names of its own programs begin
+  // To be installed is enough, because where the program does not use it nothing reads what is set.
+  bool if_installed = false;
+  bool only_if_named = false;
+
+  Variable set[kMostSet] = {};
+  // Whoever has set one of these, or of the above, has decided about this framework's memory,
+  const char* decisive[kMostDecisive] = {};
+  // and so has the script with one of these words: limits that only the framework itself keeps.
+  const char* words[kMostWords] = {};
 };
 
 // In the order in which they are tried: the first to set a variable wins.

@@ -34,15 +34,25 @@ void FollowFirstLine(std::string* file, std::vector<std::string>* command) {
 
 bool IsSet(GetEnv getenv, const char* name) { return name != nullptr && getenv(name) != nullptr; }
 
-// Fills in what `found` sets: all of its profile's variables, or none where somebody has decided.
-void Decide(GetEnv getenv, std::set<std::string>* taken, Recognised* found) {
-  const Profile& profile = *found->profile;
-  for (const char* name : profile.decisive) {
-    if (IsSet(getenv, name)) found->decided_by = name;
-  }
+// By what the user has decided about this framework's memory; null: by nothing.
+const char* DecidedBy(const Profile& profile, const std::string& text, GetEnv getenv) {
   for (const Variable& variable : profile.set) {
-    if (IsSet(getenv, variable.name)) found->decided_by = variable.name;
+    if (IsSet(getenv, variable.name)) return variable.name;
   }
+  for (const char* name : profile.decisive) {
+    if (IsSet(getenv, name)) return name;
+  }
+  for (const char* word : profile.words) {
+    if (word != nullptr && text.find(word) != std::string::npos) return word;
+  }
+  return nullptr;
+}
+
+// Fills in what `found` sets: all of its profile's variables, or none where somebody has decided.
+void Decide(const std::string& text, GetEnv getenv, std::set<std::string>* taken,
+            Recognised* found) {
+  const Profile& profile = *found->profile;
+  found->decided_by = DecidedBy(profile, text, getenv);
   if (found->decided_by != nullptr) return;
   for (const Variable& variable : profile.set) {
     if (variable.name != nullptr && taken->insert(variable.name).second) {
@@ -60,9 +70,12 @@ class Judge {
       setting_ = nullptr;
     }
     if (!IsPython(file)) return;
-    imports_ = ImportsOfCommand(command);
+    text_ = TextOfCommand(command);
+    imports_ = ImportsOf(text_);
     folders_ = PackageFolders(PathOf(command.empty() ? file : command[0], getenv), getenv);
   }
+
+  const std::string& text() const { return text_; }
 
   bool Applies(const Profile& profile, How* how) const {
     if (setting_ != nullptr) return *how = How::kNamed, Names(setting_, profile);
@@ -75,6 +88,7 @@ class Judge {
  private:
   std::string name_;
   const char* setting_;  // the keys of ATP_FRAMEWORK; null: recognise
+  std::string text_;     // of a script
   std::set<std::string> imports_;
   std::vector<std::string> folders_;
 };
@@ -104,7 +118,7 @@ std::vector<Recognised> Recognise(const std::string& given, std::vector<std::str
   for (const Profile& profile : Profiles()) {
     Recognised found = {&profile, How::kCommand, {}};
     if (!judge.Applies(profile, &found.how)) continue;
-    Decide(getenv, &taken, &found);
+    Decide(judge.text(), getenv, &taken, &found);
     all.push_back(found);
   }
   return all;

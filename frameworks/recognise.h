@@ -21,7 +21,7 @@ struct Recognised {
   const Profile* profile;
   How how;
   std::vector<Variable> set;         // what this profile sets
-  const char* decided_by = nullptr;  // the variable by which the user has decided otherwise
+  const char* decided_by = nullptr;  // by what the user has decided otherwise
 };
 
 // Whether such a file can have profiles at all: Python, or a program in the table. By its name.

@@ -23,21 +23,24 @@ TEST(Imports, WordsThatOnlyLookAlikeAreNone) {
             Set{"torchvision"});
 }
 
-TEST(Imports, OfACommandAreThoseOfItsScriptTextOrPackage) {
+TEST(TextOfACommand, IsThatOfItsScriptOptionOrPackage) {
   const std::string script = testing::TempDir() + "imports_test.py";
   std::ofstream(script) << "import tinygrad\n";
-  EXPECT_EQ(ImportsOfCommand({"python3", "-u", script, "--torch"}), Set{"tinygrad"});
-  EXPECT_EQ(ImportsOfCommand({"python3", "-W", "ignore", script}), Set{"tinygrad"});
-  EXPECT_EQ(ImportsOfCommand({"python3", "-c", "import cupy"}), Set{"cupy"});
-  EXPECT_EQ(ImportsOfCommand({"python3", "-m", "vllm.entrypoints"}), Set{"vllm"});
+  EXPECT_EQ(TextOfCommand({"python3", "-u", script, "--torch"}), "import tinygrad\n");
+  EXPECT_EQ(TextOfCommand({"python3", "-W", "ignore", script}), "import tinygrad\n");
+  EXPECT_EQ(TextOfCommand({"python3", "-c", "import cupy"}), "import cupy");
+  EXPECT_EQ(ImportsOf(TextOfCommand({"python3", "-m", "vllm.entrypoints"})), Set{"vllm"});
 }
 
-TEST(Imports, OfNothingThatCanBeReadAreNone) {
-  EXPECT_EQ(ImportsOfCommand({"python3", "/no/such/file.py"}), Set{});
-  EXPECT_EQ(ImportsOfCommand({"python3", "-c"}), Set{});
-  EXPECT_EQ(ImportsOfCommand({"python3", ""}), Set{});
-  EXPECT_EQ(ImportsOfCommand({"python3"}), Set{});
-  EXPECT_EQ(ImportsOfCommand({}), Set{});
+TEST(TextOfACommand, ThatNamesNothingToReadIsEmpty) {
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"python3", "/no/such/file.py"},
+        {"python3", "-c"},
+        {"python3", ""},
+        {"python3"},
+        {}}) {
+    EXPECT_EQ(TextOfCommand(command), "");
+  }
 }
 
 }  // namespace

@@ -110,6 +110,14 @@ TEST_F(Recognition, WhoeverHasSetAVariableHasDecided) {
   }
 }
 
+TEST_F(Recognition, AScriptThatLimitsTensorFlowsMemoryHasDecided) {
+  EXPECT_EQ(Set(OfText("import tensorflow")).size(), 2u);
+  const auto limited = OfText(
+      "import tensorflow as tf\ntf.config.set_logical_device_configuration(gpu, [configuration])");
+  EXPECT_EQ(Set(limited), Variables{});
+  EXPECT_NE(limited[0].decided_by, nullptr);
+}
+
 TEST_F(Recognition, PyTorchsAsynchronousBackendWantsToBeNamed) {
   environment_ = {{"ATP_FRAMEWORK", "torch-async"}};
   EXPECT_EQ(Set(OfText("import mine")),
