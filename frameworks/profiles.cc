@@ -39,8 +39,9 @@ constexpr Profile kTable[] = {
      .memory = "asks the driver's pool for each tensor",
      .module = "torch",
      .only_if_named = true,
-     .set = {{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}},
-     .decisive = {"PYTORCH_ALLOC_CONF"}},
+     // Both: the older name alone is warned about since 2.9, the newer one alone is not enough.
+     .set = {{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
+             {"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}},
     // The arenas of the next two never grow beyond the card; the driver's pool does.
     {.key = "jax",
      .name = "JAX",

@@ -17,7 +17,7 @@ SHIM, ATP = BUILD / "lib/libatpshim.so", BUILD / "bin/atp"
 READ_BACK = "import json, os\nprint(json.dumps(dict(os.environ)))\nif 0:\n    import "
 JAX = {"XLA_PYTHON_CLIENT_ALLOCATOR": "cuda_async", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 TENSORFLOW = {"TF_GPU_ALLOCATOR": "cuda_malloc_async", "TF_FORCE_GPU_ALLOW_GROWTH": "true"}
-TORCH_ASYNC = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+TORCH_ASYNC = {name: "backend:cudaMallocAsync" for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")}
 VIRTUAL, PHYSICAL = {"ATP_REPORT_MEMORY": "virtual"}, {"ATP_REPORT_MEMORY": "physical"}
 OURS = ("ATP_", "XLA_", "TF_", "PYTORCH_", "JAX_", "CUPY_", "CUDF_", "RMM_", "GGML_", "OLLAMA_", "VLLM_")
 

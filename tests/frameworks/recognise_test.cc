@@ -121,7 +121,8 @@ TEST_F(Recognition, AScriptThatLimitsTensorFlowsMemoryHasDecided) {
 TEST_F(Recognition, PyTorchsAsynchronousBackendWantsToBeNamed) {
   environment_ = {{"ATP_FRAMEWORK", "torch-async"}};
   EXPECT_EQ(Set(OfText("import mine")),
-            (Variables{{"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}));
+            (Variables{{"PYTORCH_ALLOC_CONF", "backend:cudaMallocAsync"},
+                       {"PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync"}}));
   environment_["PYTORCH_ALLOC_CONF"] = "expandable_segments:True";
   EXPECT_EQ(Set(OfText("import mine")), Variables{});
 }

@@ -123,8 +123,9 @@ class Comparison:
         self.expect(found.get(named, {}).get("sets") == self.variables, "atp doctor tells of other variables")
 
     def choose_asynchronous_backend(self):
-        memory = self.run("this machine", True, ATP_FRAMEWORK="torch-async").memory
-        self.expect(memory == "cudaMallocAsync", f"torch-async gives {memory!r}")
+        native, chosen = self.run("this machine", False), self.run("this machine", True, ATP_FRAMEWORK="torch-async")
+        self.expect(chosen.memory == "cudaMallocAsync", f"torch-async gives {chosen.memory!r}")
+        self.expect(chosen.lines == native.lines, f"torch-async has another outcome: {chosen.lines}")
 
     def all(self):
         for machine in self.machines:
