@@ -6,6 +6,7 @@
 #include "shim/device.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
+#include "shim/tracker.h"
 
 namespace atp::shim {
 
@@ -68,9 +69,10 @@ uint64_t DeviceLoop::Capacity() const {
 
 void DeviceLoop::OnAlloc(Allocation* allocation) {
   Lock lock(traffic_.mutex());
-  residency_.Add(allocation);
+  allocation->shown = true;
   managed_bytes_ += allocation->mapped_bytes;
   fitting_phase_ = kNoPhase;
+  if (mode_ == Mode::kWatch) residency_.Add(allocation);
   if (mode_ == Mode::kFits && managed_bytes_ > Capacity() &&
       Settings().policy == Policy::kLearned) {
     mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
@@ -90,6 +92,10 @@ bool DeviceLoop::StartWatching() {
     if (!hints_.Open()) return false;
     StartExecutor();
   }
+  // While all fits, nobody asks where memory is.
+  g_tracker.ForEach(nullptr, [&](Record* record) {
+    if (record->device == device_ && record->shown) residency_.Add(record);
+  });
   return true;
 }
 
@@ -104,6 +110,7 @@ void DeviceLoop::StartExecutor() {
 
 void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
+  allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
   const auto is = [&](const Placed& t) { return t.allocation == allocation; };
@@ -116,7 +123,7 @@ void DeviceLoop::OnFree(Allocation* allocation) {
     executor_->Await(lock, [&] { return traffic_.Quiet(); });
   }
   if (allocation->read_mostly) EndReadMostly(allocation, lock);  // the addresses may be used again
-  residency_.Remove(allocation);
+  if (mode_ != Mode::kFits) residency_.Remove(allocation);
 }
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {

@@ -24,8 +24,9 @@ struct Allocation {
   CUcontext context = nullptr;
   int device = 0;
   uint32_t slot = 0;  // small dense index, reused after a free
-  // Of the loop, under its lock: some range of it has been advised ReadMostly; how often a write
-  // came after all.
+  // Of the loop, under its lock: between LoopOnAlloc and LoopOnFree; some range of it has been
+  // advised ReadMostly; how often a write came after all.
+  bool shown = false;
   bool read_mostly = false;
   uint8_t read_mostly_broken = 0;
 };

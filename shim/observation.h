@@ -4,6 +4,8 @@
 // Watching(): otherwise hooks call the driver at once. No heap, no lock, no system call of its own.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <new>
 #include <span>
 
@@ -33,7 +35,7 @@ class Observation {
   // every period new; nor of geometry, by which steps of other lengths (sentences, batches) would
   // be other periods, though they move the same memory.
   void Mix(uint64_t value) {
-    signature_ = (signature_ ^ value) * 0x9E3779B97F4A7C15u;
+    signature_ = (signature_ ^ value) * kFactor;
     signature_ ^= signature_ >> 29;
   }
 
@@ -42,21 +44,57 @@ class Observation {
     Record* record = g_tracker.Find(address);
     if (record == nullptr) return;
     const uint64_t offset = address - record->address;
-    // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
-    // the same touch for as long as it is in the same granule.
-    Mix((static_cast<uint64_t>(record->slot) << 44) ^ (offset / kGranule));
+    Mix(IdentityOf(*record, offset));
     if (bytes > kGranule) Mix(bytes / kGranule);
     if (count_ == kMaxTouches) {
       ++dropped_;
       return;
     }
-    struct Touch* touch = new (storage_ + count_++ * sizeof(struct Touch)) struct Touch;
+    struct Touch* touch = At(count_++);
     touch->allocation = record;
     touch->offset = offset;
     touch->bytes = bytes;
     touch->reads = reads;
     touch->writes = writes;
   }
+
+  // Touches of unknown extent by each of many words that points into memory of ours. What a scan
+  // changes is its own until it ends, so that the compiler can hold it in registers, and no word
+  // waits for the hash of the one before it.
+  class Scan {
+   public:
+    explicit Scan(Observation* observation)
+        : observation_(*observation), room_(kMaxTouches - observation->count_) {}
+    ~Scan() {
+      if (found_ == 0) return;
+      const size_t kept = std::min(found_, room_);
+      observation_.Mix(sum_);
+      observation_.count_ += kept;
+      observation_.dropped_ += found_ - kept;
+    }
+    Scan(const Scan&) = delete;
+    Scan& operator=(const Scan&) = delete;
+
+    void Touch(uint64_t word, bool reads, bool writes) {
+      Record* record = g_tracker.Find(word);
+      if (record == nullptr) return;
+      const uint64_t offset = word - record->address;
+      sum_ = std::rotl(sum_, 7) + (IdentityOf(*record, offset) + 1) * kFactor;
+      if (found_++ >= room_) return;
+      struct Touch* touch = observation_.At(observation_.count_ + found_ - 1);
+      touch->allocation = record;
+      touch->offset = offset;
+      touch->bytes = 0;
+      touch->reads = reads;
+      touch->writes = writes;
+    }
+
+   private:
+    Observation& observation_;
+    const size_t room_;
+    size_t found_ = 0;
+    uint64_t sum_ = 0;
+  };
 
   uint64_t signature() const { return signature_; }
   std::span<const struct Touch> touches() const {
@@ -84,6 +122,17 @@ class Observation {
   }
 
  private:
+  static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
+
+  struct Touch* At(size_t index) {
+    return new (storage_ + index * sizeof(struct Touch)) struct Touch;
+  }
+  // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
+  // the same touch for as long as it is in the same granule.
+  static uint64_t IdentityOf(const Record& record, uint64_t offset) {
+    return (static_cast<uint64_t>(record.slot) << 44) ^ (offset / kGranule);
+  }
+
   LaunchView view_;
   uint64_t signature_ = 0x51ED270B;
   size_t count_ = 0, dropped_ = 0;

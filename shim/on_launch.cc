@@ -4,13 +4,22 @@
 #include "shim/tensor_maps.h"
 
 namespace atp::shim {
+namespace {
+
+// visit(word) calls word(value, access) for each word where a pointer can be.
+template <typename Visit>
+void ScanWords(Observation* observation, Visit visit) {
+  Observation::Scan scan(observation);
+  visit([&](uint64_t value, WordAccess access) {
+    if (access.reads || access.writes) scan.Touch(value, access.reads, access.writes);
+  });
+}
+
+}  // namespace
+
 void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
                        void** extra) {
   observation->set_function(function);
-  const auto word = [&](uint64_t value, WordAccess access) {
-    if (!access.reads && !access.writes) return;
-    observation->Touch(value, 0, access.reads, access.writes);
-  };
   const auto tensor = [&](const TensorExtent& extent) {
     observation->Touch(extent.address, extent.bytes, true, true);
   };
@@ -18,12 +27,13 @@ void ObserveParameters(Observation* observation, CUfunction function, void** par
   observation->set_name(info.name);
   if (extra != nullptr && parameters == nullptr) {
     const PackedArguments packed = ReadExtra(extra);
-    VisitPackedWords(info, packed.buffer, packed.bytes, word);
+    ScanWords(observation,
+              [&](auto word) { VisitPackedWords(info, packed.buffer, packed.bytes, word); });
     VisitTensorMaps(packed.buffer, 0, packed.bytes, tensor);
     return;
   }
   if (parameters == nullptr) return;
-  VisitParameterWords(info, parameters, word);
+  ScanWords(observation, [&](auto word) { VisitParameterWords(info, parameters, word); });
   for (size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];
     if (parameter.bytes < sizeof(CUtensorMap)) continue;

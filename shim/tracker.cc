@@ -33,6 +33,8 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->mapped_bytes = mapped_bytes;
   record->context = context;
   record->device = device;
+  record->shown = record->read_mostly = false;
+  record->read_mostly_broken = 0;
   record->slab = nullptr;
   record->pooled = false;
   record->next = nullptr;
@@ -41,10 +43,6 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
     if (slot >= 0) GiveSlot(static_cast<uint32_t>(slot));
     SetGranules(address, mapped_bytes, nullptr);
     return nullptr;  // the record is lost: this happens when memory is out, once
-  }
-  by_slot_[slot].store(record, std::memory_order_release);
-  if (record->slot >= slot_limit_.load(std::memory_order_relaxed)) {
-    slot_limit_.store(record->slot + 1, std::memory_order_release);
   }
   live_.fetch_add(1, std::memory_order_relaxed);
   return record;
@@ -65,7 +63,6 @@ bool Tracker::Grow(Record* record, uint64_t mapped_bytes) {
 void Tracker::Remove(Record* record) {
   std::lock_guard lock(mutex_);
   SetGranules(record->address, record->mapped_bytes, nullptr);
-  by_slot_[record->slot].store(nullptr, std::memory_order_release);
   GiveSlot(record->slot);
   live_.fetch_sub(1, std::memory_order_relaxed);
   record->next = nullptr;
@@ -118,20 +115,23 @@ Record* Tracker::NewRecord() {
 }
 
 int64_t Tracker::TakeSlot() {
-  for (size_t group = 0; group < std::size(slot_summary_); ++group) {
-    if (slot_summary_[group] == ~0ull) continue;
-    const size_t word = group * 64 + static_cast<size_t>(std::countr_one(slot_summary_[group]));
-    const int bit = std::countr_one(slot_words_[word]);
+  for (size_t top = 0; top < std::size(slot_summary_); ++top) {
+    if (slot_summary_[top] == ~0ull) continue;
+    const size_t group = top * 64 + static_cast<size_t>(std::countr_one(slot_summary_[top]));
+    const size_t word = group * 64 + static_cast<size_t>(std::countr_one(slot_groups_[group]));
+    const size_t bit = static_cast<size_t>(std::countr_one(slot_words_[word]));
     slot_words_[word] |= 1ull << bit;
-    if (slot_words_[word] == ~0ull) slot_summary_[group] |= 1ull << (word % 64);
-    return static_cast<int64_t>(word * 64 + static_cast<size_t>(bit));
+    if (slot_words_[word] == ~0ull) slot_groups_[group] |= 1ull << (word % 64);
+    if (slot_groups_[group] == ~0ull) slot_summary_[top] |= 1ull << (group % 64);
+    return static_cast<int64_t>(word * 64 + bit);
   }
   return -1;
 }
 
 void Tracker::GiveSlot(uint32_t slot) {
   slot_words_[slot / 64] &= ~(1ull << (slot % 64));
-  slot_summary_[slot / 4096] &= ~(1ull << (slot / 64 % 64));
+  slot_groups_[slot / 64 / 64] &= ~(1ull << (slot / 64 % 64));
+  slot_summary_[slot / 64 / 64 / 64] &= ~(1ull << (slot / 64 / 64 % 64));
 }
 
 }  // namespace atp::shim

@@ -51,13 +51,18 @@ class Tracker {
   // Undoes a Remove whose free the driver refused. The record must not have been removed long ago.
   bool Restore(Record* record);
 
-  // Calls visit(Record*) for each live record of a context, null = all. Not under the lock: visit
-  // may call Remove.
+  // Calls visit(Record*) for each live record of a context, null = all, by address. Not under the
+  // lock: visit may call Remove.
   template <typename Visit>
   void ForEach(CUcontext context, Visit visit) {
-    for (uint32_t slot = 0; slot < slot_limit_.load(std::memory_order_acquire); ++slot) {
-      Record* record = by_slot_[slot].load(std::memory_order_acquire);
-      if (record != nullptr && (context == nullptr || record->context == context)) visit(record);
+    for (uint64_t leaf = 0; leaf < kLeaves; ++leaf) {
+      const Leaf* entries = leaves_[leaf].load(std::memory_order_acquire);
+      for (uint64_t i = 0; entries != nullptr && i < kLeafEntries; ++i) {
+        Record* record = entries->records[i].load(std::memory_order_acquire);
+        const bool starts =
+            record != nullptr && record->address / kGranule == leaf * kLeafEntries + i;
+        if (starts && (context == nullptr || record->context == context)) visit(record);
+      }
     }
   }
 
@@ -81,14 +86,13 @@ class Tracker {
   std::mutex mutex_;
   std::atomic<Leaf*> leaves_[kLeaves] = {};
   std::atomic<uint64_t> live_{0};
-  std::atomic<uint32_t> slot_limit_{0};
   uint64_t last_id_ = 0;
   // Lowest free slot first: a program that allocates and frees in the same order each iteration
   // gets the same slots each iteration.
-  uint64_t slot_words_[kMaxSlots / 64] = {};         // bit set = taken
-  uint64_t slot_summary_[kMaxSlots / 64 / 64] = {};  // bit set = word full
-  std::atomic<Record*> by_slot_[kMaxSlots] = {};
-  Record* quarantine_head_ = nullptr;  // oldest first
+  uint64_t slot_words_[kMaxSlots / 64] = {};              // bit set = taken
+  uint64_t slot_groups_[kMaxSlots / 64 / 64] = {};        // bit set = word full
+  uint64_t slot_summary_[kMaxSlots / 64 / 64 / 64] = {};  // bit set = group full
+  Record* quarantine_head_ = nullptr;                     // oldest first
   Record* quarantine_tail_ = nullptr;
   uint64_t quarantined_ = 0;
   Record* arena_ = nullptr;  // untouched records of the newest chunk

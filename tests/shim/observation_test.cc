@@ -53,6 +53,39 @@ TEST_F(ObservationTest, ScalarsAreNotPartOfTheSignature) {
   EXPECT_EQ(Signature(1, {kBase, 17}), Signature(1, {kBase, 18}));
 }
 
+TEST_F(ObservationTest, AScanOfManyWordsTellsTheSameThingsApart) {
+  const auto scanned = [](std::initializer_list<uint64_t> words) {
+    Observation observation(1, nullptr, nullptr, false);
+    {
+      Observation::Scan scan(&observation);
+      for (uint64_t word : words) scan.Touch(word, true, false);
+    }
+    return observation.signature();
+  };
+  const uint64_t first = kBase, second = kBase + 4 * kGranule;
+  EXPECT_EQ(scanned({first, 17, second}), scanned({first + 8, 18, second}));
+  EXPECT_NE(scanned({first, second}), scanned({second, first}));
+  EXPECT_NE(scanned({first}), scanned({first, first}));
+  EXPECT_NE(scanned({first}), scanned({first + kGranule}));
+}
+
+TEST_F(ObservationTest, ScansAddToWhatIsThereAndKeepWhatFits) {
+  Observation observation(1, nullptr, nullptr, false);
+  observation.Touch(kBase, 100, true, true);
+  const uint64_t before = observation.signature();
+  {
+    Observation::Scan scan(&observation);
+    for (uint64_t i = 0; i < Observation::kMaxTouches + 5; ++i)
+      scan.Touch(kBase + 8 * i, true, false);
+  }
+  EXPECT_NE(observation.signature(), before);
+  EXPECT_EQ(observation.touch_count(), Observation::kMaxTouches);
+  EXPECT_EQ(observation.dropped(), 6u);
+  EXPECT_EQ(observation.touches()[0].bytes, 100u);
+  EXPECT_EQ(observation.touches()[2].offset, 8u);
+  EXPECT_TRUE(observation.touches()[2].reads && !observation.touches()[2].writes);
+}
+
 TEST_F(ObservationTest, MoreTouchesThanFitAreCountedAndStillPartOfTheSignature) {
   Observation observation(1, nullptr, nullptr, false);
   for (uint64_t i = 0; i < Observation::kMaxTouches + 5; ++i) {

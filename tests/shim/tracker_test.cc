@@ -70,6 +70,39 @@ TEST_F(TrackerTest, ARemovedAllocationIsNotFoundAndItsRecordStaysReadable) {
   EXPECT_EQ(record->id, id);
 }
 
+TEST_F(TrackerTest, ARecordThatIsUsedAgainHasNoHistory) {
+  Record* record = Insert(1);
+  record->shown = record->read_mostly = true;
+  record->read_mostly_broken = 2;
+  tracker_->Remove(record);
+  Record* again = nullptr;
+  for (uint64_t i = 0; i <= 2 * Tracker::kQuarantine && again != record; ++i) {
+    tracker_->Remove(Insert(2));
+    again = Insert(3);
+    tracker_->Remove(again);
+  }
+  ASSERT_EQ(again, record);
+  EXPECT_FALSE(again->shown || again->read_mostly);
+  EXPECT_EQ(again->read_mostly_broken, 0);
+}
+
+TEST_F(TrackerTest, EachIsVisitedOnceByAddressWhateverItsSize) {
+  Record* records[] = {Insert(2, 3), Insert(9000), Insert(20000, 9000)};  // in several tables
+  std::vector<Record*> seen;
+  tracker_->ForEach(nullptr, [&](Record* record) { seen.push_back(record); });
+  EXPECT_EQ(seen, std::vector<Record*>(std::begin(records), std::end(records)));
+}
+
+TEST_F(TrackerTest, TheLowestFreeSlotIsTakenHoweverManyAreLive) {
+  std::vector<Record*> records;
+  for (uint64_t i = 0; i < 20000; ++i) records.push_back(Insert(i));
+  for (uint32_t slot : {0u, 63u, 64u, 4095u, 4096u, 19999u}) {
+    tracker_->Remove(records[slot]);
+    Record* again = Insert(30000 + slot);
+    EXPECT_EQ(again->slot, slot);
+  }
+}
+
 TEST_F(TrackerTest, IdentitiesAreNeverReused) {
   std::set<uint64_t> ids;
   for (int i = 0; i < 5000; ++i) {
