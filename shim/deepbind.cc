@@ -73,6 +73,13 @@ void* Replacement(const char* symbol) {
   return row != nullptr ? row->hook : nullptr;
 }
 
+// Calls through stubs, calls without them, and tables of addresses in the program's data.
+bool HoldsAddress(const ElfW(Rela) & relocation) {
+  const uint32_t type = ELF64_R_TYPE(relocation.r_info);
+  return type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT ||
+         (type == R_X86_64_64 && relocation.r_addend == 0);
+}
+
 // The slot may lie in a part that was made read-only after relocation; it is made so again.
 void Write(void** slot, void* value) {
   const uintptr_t page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -110,8 +117,7 @@ void PatchObject(const link_map& map) {
   for (int table = 0; table < 2; ++table) {
     for (size_t i = 0; object.tables[table] != nullptr && i < object.counts[table]; ++i) {
       const ElfW(Rela)& relocation = object.tables[table][i];
-      const uint32_t type = ELF64_R_TYPE(relocation.r_info);
-      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) continue;
+      if (!HoldsAddress(relocation)) continue;
       const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
       if (symbol.st_shndx != SHN_UNDEF) continue;  // defined here: not an import
       void* ours = Replacement(object.strings + symbol.st_name);

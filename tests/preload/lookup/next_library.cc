@@ -2,24 +2,40 @@
 // A second preload library, which looks up what comes behind itself with RTLD_NEXT, as profilers
 // and allocators do. Prints
 //   next  name  object:symbol
-// at the end of the process for a few of the driver's functions and for some of libc and libm.
+// for all of the driver's functions and for some of libc and libm. Its dlsym is the default version
+// or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <initializer_list>
+#ifdef PROBE_OLD_DLSYM
+__asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
+#endif
 
 namespace {
+
+const char* const kNames[] = {
+#define EXPORT(symbol) #symbol,
+#define ROW(name, version, flags, symbol)
+#include TABLE_FILE
+#undef EXPORT
+#undef ROW
+    "putchar_unlocked",
+    "puts",
+    "cuNoSuchThing",
+};
 
 void Print(const char* name) {
   void* function = dlsym(RTLD_NEXT, name);
   Dl_info info = {};
   const char* object = "-";
+  const char* symbol = "-";
   if (function != nullptr && dladdr(function, &info) != 0) {
     const char* slash = strrchr(info.dli_fname, '/');
     object = slash != nullptr ? slash + 1 : info.dli_fname;
+    if (strncmp(name, "cu", 2) == 0 && info.dli_sname != nullptr) symbol = info.dli_sname;
   }
-  printf("next\t%s\t%s\n", name, object);
+  printf("next\t%s\t%s:%s\n", name, object, symbol);
 }
 
 }  // namespace
@@ -29,8 +45,5 @@ void Print(const char* name) {
 extern "C" __attribute__((visibility("default"))) int putchar_unlocked(int c) { return c; }
 
 extern "C" __attribute__((visibility("default"))) void PrintNext() {
-  for (const char* name :
-       {"cuMemAlloc_v2", "cuLaunchKernel", "cuInit", "putchar_unlocked", "puts", "cuNoSuchThing"}) {
-    Print(name);
-  }
+  for (const char* name : kNames) Print(name);
 }

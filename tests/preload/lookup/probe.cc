@@ -2,8 +2,8 @@
 // A library that looks the driver's functions up in every way that programs do and prints each
 // answer as a line of
 //   way  name  version  flags  result  status  object:symbol
-// so that runs with and without the preload library can be compared. Built twice: its dlsym is the
-// default version or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
+// so that runs with and without the preload library can be compared. Its dlsym is the default
+// version or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -76,13 +76,26 @@ void AskAll(const char* way, GetProcAddressV2 ask) {
 
 void AskAllV1(const char* way, GetProcAddress ask) {
   for (const Request& request : kRequests) {
-    for (int flags : {0, 2}) {
+    for (int flags : {0, 1, 2}) {
       void* function = nullptr;
       const int result =
           ask(request.name, &function, request.version, static_cast<uint64_t>(flags));
       Print(way, request.name, request.version, flags, result, -1, function);
     }
   }
+}
+
+// As the runtime does it: one dlsym, everything else from the driver's own resolver, then from the
+// resolver that it gave.
+void ByResolver(void* handle) {
+  const auto ask = reinterpret_cast<GetProcAddressV2>(dlsym(handle, "cuGetProcAddress_v2"));
+  AskAll("resolver v2", ask);
+  void* own = nullptr;
+  ask("cuGetProcAddress", &own, 12000, 0, nullptr);
+  AskAll("resolver of resolver", reinterpret_cast<GetProcAddressV2>(own));
+  ask("cuGetProcAddress", &own, 11030, 0, nullptr);
+  AskAllV1("resolver v1 of resolver", reinterpret_cast<GetProcAddress>(own));
+  AskAllV1("resolver v1", reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress")));
 }
 
 void BySymbol(const char* way, void* handle) {
@@ -96,23 +109,19 @@ void BySymbol(const char* way, void* handle) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int Probe(const char* driver) {
+// `initialise`: the driver is initialised, and has been called, before anything else is asked.
+extern "C" __attribute__((visibility("default"))) int Probe(const char* driver, bool initialise) {
   BySymbol("default before", RTLD_DEFAULT);
   void* handle = dlopen(driver, RTLD_NOW);
   if (handle == nullptr) {
     fprintf(stderr, "%s\n", dlerror());
     return 1;
   }
-  // As the runtime does it: one dlsym, everything else from the driver's own resolver, then from
-  // the resolver that it gave.
-  const auto ask = reinterpret_cast<GetProcAddressV2>(dlsym(handle, "cuGetProcAddress_v2"));
-  AskAll("resolver v2", ask);
-  void* own = nullptr;
-  ask("cuGetProcAddress", &own, 12000, 0, nullptr);
-  AskAll("resolver of resolver", reinterpret_cast<GetProcAddressV2>(own));
-  ask("cuGetProcAddress", &own, 11030, 0, nullptr);
-  AskAllV1("resolver v1 of resolver", reinterpret_cast<GetProcAddress>(own));
-  AskAllV1("resolver v1", reinterpret_cast<GetProcAddress>(dlsym(handle, "cuGetProcAddress")));
+  if (initialise) {
+    reinterpret_cast<int (*)(unsigned)>(dlsym(handle, "cuInit"))(0);
+    reinterpret_cast<int (*)()>(dlsym(handle, "cuCtxSynchronize"))();  // a hook, with us
+  }
+  ByResolver(handle);
   BySymbol("handle", handle);
   BySymbol("default", RTLD_DEFAULT);
   BySymbol("main", dlopen(nullptr, RTLD_NOW));

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start-up look-ups of NVIDIA's own runtime libraries, one by one, with and without the shim.
 
-usage: runtimes.py --wheels runtimes.txt --cache FOLDER --driver FOLDER --shim FILE --hooks hooks.def
+usage: runtimes.py --driver FOLDER --shim FILE --hooks hooks.def --wheels runtimes.txt --cache FOLDER
+       runtimes.py --driver FOLDER --shim FILE --hooks hooks.def --program FILE... --libraries FOLDER
 
-Each runtime is loaded and asked for the number of devices, on a driver that only answers look-ups. It asks for its some
+Each runtime is loaded (or is in a program that is run: the toolkit's own, shared and static) and asked for the number of
+devices, on a driver that only answers look-ups. It asks for its some
 400 functions, meets its check of the driver, and gives up: that is expected, and must be the same with the shim. What the
 driver was asked must be the same too; and for each of these look-ups the answer with the shim must have the same status,
 and be the shim's function of the very symbol where that is hooked, else the driver's own.
@@ -83,30 +85,34 @@ def fetch(wheels, cache):
     return found
 
 
-def run(mode, argument, options, shim, more=()):
-    environment = {"PATH": os.environ.get("PATH", ""), "LD_LIBRARY_PATH": options.driver, **dict(more)}
+def run(command, options, shim, more=()):
+    environment = {"PATH": os.environ.get("PATH", ""), **dict(more),
+                   "LD_LIBRARY_PATH": f"{options.driver}:{options.libraries}"}
     if shim:
         environment["LD_PRELOAD"] = options.shim
-    command = [sys.executable, os.path.abspath(__file__), mode, argument]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"{mode} {argument} ended with {done.returncode}: {done.stderr}")
+        sys.exit(f"{command} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
-def compare(version, library, options, hooked, work):
-    """Problems of one runtime, and how many look-ups it made."""
+def in_child(mode, argument):
+    return [sys.executable, os.path.abspath(__file__), mode, argument]
+
+
+def compare(version, command, options, hooked, work):
+    """Problems of one runtime, which the command starts."""
     problems, logs, said = [], {}, {}
     for shim in (False, True):
         log = os.path.join(work, f"{version}.{shim}")
-        said[shim] = run("--start", library, options, shim, {"TABLE_LOG": log}.items())
+        said[shim] = run(command, options, shim, {"TABLE_LOG": log}.items())
         logs[shim] = open(log, encoding="ascii").read()
     if said[True] != said[False]:
         problems.append(f"says {said[True]!r}, without the shim {said[False]!r}")
     # Before the first of them the shim asks for its own rows, once.
     if not logs[True].endswith(logs[False]) or logs[True].count("\n") - logs[False].count("\n") != len(hooked):
         problems.append("asks the driver for something else than without the shim")
-    native, with_shim = (run("--answer", os.path.join(work, f"{version}.False"), options, shim).splitlines()
+    native, with_shim = (run(in_child("--answer", os.path.join(work, f"{version}.False")), options, shim).splitlines()
                          for shim in (False, True))
     count = hooks = 0
     for before, after in zip(native, with_shim, strict=True):
@@ -124,19 +130,25 @@ def compare(version, library, options, hooked, work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("wheels", "cache", "driver", "shim", "hooks"):
+    for name in ("driver", "shim", "hooks"):
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--wheels")
+    parser.add_argument("--cache")
+    parser.add_argument("--program", action="append", default=[], help="has a runtime of its own")
+    parser.add_argument("--libraries", default="", help="where the programs' shared runtime is")
     options = parser.parse_args()
-    libraries = fetch(options.wheels, options.cache)
+    libraries = fetch(options.wheels, options.cache) if options.wheels else {}
     if libraries is None:
-        print("SKIPPED: NVIDIA's runtime libraries cannot be fetched from PyPI")
+        print("SKIPPED: NVIDIA's runtime libraries of older toolkits cannot be fetched from PyPI")
         return SKIPPED
+    commands = {os.path.basename(program): [program] for program in options.program}
+    commands.update((version, in_child("--start", path)) for version, path in libraries.items())
     with open(options.hooks, encoding="utf-8") as file:
         hooked = set(re.findall(r"^HOOK\((\w+),", file.read(), re.MULTILINE))
     wrong = 0
     with tempfile.TemporaryDirectory() as work:
-        for version, library in sorted(libraries.items()):
-            for problem in compare(version, library, options, hooked, work):
+        for version, command in sorted(commands.items()):
+            for problem in compare(version, command, options, hooked, work):
                 print(f"WRONG runtime {version}: {problem}")
                 wrong += 1
     return 1 if wrong else 0
