@@ -11,7 +11,9 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <new>
 
+#include "shim/exporters.h"
 #include "shim/settings.h"
 
 namespace atp::shim {
@@ -45,6 +47,7 @@ struct Span {
 struct Objects {
   unsigned long long adds = 0, subs = 0;
   Span exporters[64], runtimes[16], self;
+  bool remembered[64] = {};  // of an exporter: known only since it was refused
   size_t exporter_count = 0, runtime_count = 0;
 };
 std::mutex mutex;
@@ -74,13 +77,17 @@ int Collect(dl_phdr_info* info, size_t, void* data) {
   found->adds = info->dlpi_adds;
   found->subs = info->dlpi_subs;
   const Span span = SpanOf(*info);
+  const char* file = FileOf(*info);
+  const bool known = ExportsMemory(file, Settings().native_sites);
   if (span.Holds(reinterpret_cast<uintptr_t>(&Collect))) {
     found->self = span;
-  } else if (ExportsMemory(FileOf(*info), Settings().native_sites)) {
-    if (found->exporter_count < 64) found->exporters[found->exporter_count++] = span;
+  } else if (known || IsRemembered(BaseName(file))) {
+    if (found->exporter_count == 64) return 0;
+    found->remembered[found->exporter_count] = !known;
+    found->exporters[found->exporter_count++] = span;
   } else {
     for (const char* runtime : kRuntimes) {
-      if (StartsWith(BaseName(FileOf(*info)), runtime) && found->runtime_count < 16) {
+      if (StartsWith(BaseName(file), runtime) && found->runtime_count < 16) {
         found->runtimes[found->runtime_count++] = span;
       }
     }
@@ -115,18 +122,26 @@ _Unwind_Reason_Code Step(_Unwind_Context* context, void* data) {
   return _URC_END_OF_STACK;
 }
 
-uintptr_t Caller(const Objects& among) {
+uintptr_t FindCaller(const Objects& among) {
   Walk walk{&among};
   _Unwind_Backtrace(Step, &walk);
   return walk.caller;
 }
 
-bool AskLoader(uint64_t dlopens) {
+Caller Classify(uintptr_t caller) {
+  for (size_t i = 0; i < objects.exporter_count; ++i) {
+    if (!objects.exporters[i].Holds(caller)) continue;
+    return objects.remembered[i] ? Caller::kRemembered : Caller::kExporter;
+  }
+  return Caller::kOrdinary;
+}
+
+Caller AskLoader(uint64_t dlopens) {
   unsigned long long now = 0;
   dl_iterate_phdr(ReadCounts, &now);
   if (seen.load(std::memory_order_acquire) == now) {
     seen_dlopens.store(dlopens, std::memory_order_release);
-    return false;
+    return Caller::kOrdinary;
   }
   std::lock_guard lock(mutex);
   if (objects.adds + objects.subs != now) {
@@ -137,9 +152,15 @@ bool AskLoader(uint64_t dlopens) {
       seen_dlopens.store(dlopens, std::memory_order_release);
     }
   }
-  if (objects.exporter_count == 0) return false;
+  if (objects.exporter_count == 0) return Caller::kOrdinary;
   seen_dlopens.store(~0ull, std::memory_order_release);  // from now on every caller is looked at
-  return In(objects.exporters, objects.exporter_count, Caller(objects));
+  return Classify(FindCaller(objects));
+}
+
+void CollectOnce() {
+  if (objects.self.end != 0) return;
+  objects = Objects{};
+  dl_iterate_phdr(Collect, &objects);
 }
 
 }  // namespace
@@ -160,30 +181,48 @@ bool ExportsMemory(const char* path, const char* extra) {
 
 // The loader is asked when the program has opened something, and now and then: it may still have
 // been loading when it was asked.
-bool CalledByExporter() {
+Caller KindOfCaller() {
   constexpr unsigned kNowAndThen = 64;
   static thread_local unsigned calls __attribute__((tls_model("initial-exec"))) = 0;
   const uint64_t dlopens = g_dlopens.load(std::memory_order_acquire);
   if (seen_dlopens.load(std::memory_order_acquire) == dlopens && ++calls % kNowAndThen != 0) {
-    return false;
+    return Caller::kOrdinary;
   }
   return AskLoader(dlopens);
 }
 
-void DescribeCaller(char* text, size_t size) {
+uintptr_t CallerAddress() {
   std::lock_guard lock(mutex);
-  if (objects.self.end == 0) {
-    objects = Objects{};
-    dl_iterate_phdr(Collect, &objects);
-  }
-  const uintptr_t caller = Caller(objects);
+  CollectOnce();
+  return FindCaller(objects);
+}
+
+void DescribeAddress(uintptr_t address, char* text, size_t size) {
   Dl_info info;
-  if (caller != 0 && dladdr(reinterpret_cast<void*>(caller), &info) != 0) {
+  if (address != 0 && dladdr(reinterpret_cast<void*>(address), &info) != 0) {
     snprintf(text, size, "%s+0x%zx", BaseName(info.dli_fname),
-             static_cast<size_t>(caller - reinterpret_cast<uintptr_t>(info.dli_fbase)));
+             static_cast<size_t>(address - reinterpret_cast<uintptr_t>(info.dli_fbase)));
   } else {
     snprintf(text, size, "unknown code");
   }
+}
+
+void DescribeCaller(char* text, size_t size) { DescribeAddress(CallerAddress(), text, size); }
+
+void ResetCallSitesAfterFork() {
+  new (&mutex) std::mutex;
+  ResetExportersAfterFork();
+}
+
+void RememberCaller() {
+  Dl_info info;
+  const uintptr_t caller = CallerAddress();
+  if (caller == 0 || dladdr(reinterpret_cast<void*>(caller), &info) == 0) return;
+  if (!Remember(BaseName(info.dli_fname))) return;
+  std::lock_guard lock(mutex);
+  objects = Objects{};  // looked at anew
+  seen.store(~0ull, std::memory_order_release);
+  seen_dlopens.store(~0ull, std::memory_order_release);
 }
 
 }  // namespace atp::shim

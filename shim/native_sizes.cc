@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 namespace atp::shim {
 
 constinit NativeSizes g_native_sizes;
@@ -82,6 +84,30 @@ bool NativeSizes::Find(uint64_t address, Entry* entry) {
   if (slot->address == 0) return false;
   *entry = *slot;
   return true;
+}
+
+size_t NativeSizes::Holders(int device, Holder* holders, size_t most) {
+  constexpr size_t kKinds = 64;  // more than this are not told apart
+  Holder kinds[kKinds];
+  size_t count = 0;
+  std::lock_guard lock(mutex_);
+  for (uint64_t i = 0; i < capacity_; ++i) {
+    const Entry& entry = entries_[i];
+    if (entry.address == 0 || entry.device != device) continue;
+    size_t kind = 0;
+    while (kind < count && (kinds[kind].why != entry.why || kinds[kind].caller != entry.caller)) {
+      ++kind;
+    }
+    if (kind == kKinds) --kind;
+    if (kind == count) kinds[count++] = {entry.why, entry.caller};
+    kinds[kind].bytes += entry.bytes;
+    ++kinds[kind].count;
+  }
+  std::sort(kinds, kinds + count,
+            [](const Holder& a, const Holder& b) { return a.bytes > b.bytes; });
+  count = std::min(count, most);
+  std::copy(kinds, kinds + count, holders);
+  return count;
 }
 
 }  // namespace atp::shim

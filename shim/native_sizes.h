@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <mutex>
 
+#include "shim/findings.h"
+
 namespace atp::shim {
 
 class NativeSizes {
@@ -16,11 +18,20 @@ class NativeSizes {
     uint64_t bytes = 0;
     int device = 0;
     bool packed = false;  // counts against what placement may leave native
+    WhyNative why = WhyNative::kSmall;
+    uintptr_t caller = 0;  // who asked; 0 = nobody looked
   };
   // False when memory for the table is out: the allocation is then not accounted.
   bool Insert(const Entry& entry);
   bool Take(uint64_t address, Entry* entry);  // removes; false when unknown
   bool Find(uint64_t address, Entry* entry);
+  // What is held on a device, by reason and caller: at most `most`, the largest first.
+  struct Holder {
+    WhyNative why = WhyNative::kSmall;
+    uintptr_t caller = 0;
+    uint64_t bytes = 0, count = 0;
+  };
+  size_t Holders(int device, Holder* holders, size_t most);
   uint64_t size() const { return size_; }
 
  private:

@@ -17,7 +17,7 @@ CUresult PlacePitched(CUdeviceptr* address, size_t* pitch, size_t width, size_t 
   const size_t row = (width + kPitch - 1) / kPitch * kPitch;
   if (!plausible || row * height < Slabs::kMaxBytes) {
     const CUresult result = real().cuMemAllocPitch_v2(address, pitch, width, height, element_bytes);
-    if (result == CUDA_SUCCESS) AccountNative(*address, *pitch * height);
+    if (result == CUDA_SUCCESS) AccountNative(*address, *pitch * height, WhyNative::kSmall);
     return result;
   }
   const CUresult result = PlaceAllocation(address, row * height);

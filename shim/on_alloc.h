@@ -45,10 +45,12 @@ CUresult AllocateInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, 
   const CUresult placed = PlaceInOrder(address, bytes, pool, stream, Row<id>::kPerThread, &packed);
   if (placed != CUDA_ERROR_NOT_SUPPORTED) return placed;
   const CUresult result = driver();
+  const WhyNative why = packed ? WhyNative::kSmall : WhyNative::kPool;
   if (result == CUDA_SUCCESS && !CaptureOpen()) {
-    AccountNative(*address, bytes, packed);
-    Count(packed ? WhyNative::kSmall : WhyNative::kPool, bytes);
+    AccountNative(*address, bytes, why, packed);
+    Count(why, bytes);
   }
+  SayIfPlainMemoryIsOut(result, bytes, why);
   return result;
 }
 

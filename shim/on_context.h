@@ -13,6 +13,8 @@
 
 namespace atp::shim {
 
+// Also for cuCtxDetach, of which only the last one ends the context: what is forgotten earlier than
+// needed is the driver's to judge, and is not hinted.
 template <HookId id>
 CUresult OnContextDestroy(CUcontext context) {
   if (context != nullptr) {

@@ -28,6 +28,19 @@ void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdevic
   *static_cast<uint64_t*>(value) = start_asked ? start : bytes;
 }
 
+CUresult PrepareHandleFor(CUdeviceptr address, size_t bytes, CUmemRangeHandleType type) {
+  const Device* device = CurrentDevice();
+  int works = 0;
+  if (device == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+      real().cuDeviceGetAttribute == nullptr ||
+      real().cuDeviceGetAttribute(&works, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device->ordinal) !=
+          CUDA_SUCCESS ||
+      works == 0) {
+    return CUDA_SUCCESS;
+  }
+  return GiveAddressToDriver(address, bytes);
+}
+
 void SayWhyNoExport(CUdeviceptr address) {
   uint64_t start = 0, bytes = 0;
   g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
@@ -35,10 +48,12 @@ void SayWhyNoExport(CUdeviceptr address) {
   char caller[160];
   DescribeCaller(caller, sizeof caller);
   ATP_LOG_WARN(
-      "memory at 0x%llx (%s) cannot be exported to another process by %s: it is managed memory, so "
-      "that it may move. Remedy: the beginning of the name of the library that allocates it in "
-      "ATP_NATIVE, or ATP_POLICY=off",
+      "memory at 0x%llx (%s) cannot be exported to another process or device by %s: it is managed "
+      "memory, so that it may move. What that library allocates is plain from now on, while there "
+      "is room. Remedy: the beginning of the name of the library that allocates it in ATP_NATIVE, "
+      "or ATP_POLICY=off",
       static_cast<unsigned long long>(address), HumanBytes(bytes).text(), caller);
+  RememberCaller();
 }
 
 }  // namespace atp::shim

@@ -73,4 +73,18 @@ CUresult OnIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   return result;
 }
 
+// Before a handle for other devices (dma-buf) is asked for: memory that a range shows can become
+// the driver's, where the device has such handles at all.
+CUresult PrepareHandleFor(CUdeviceptr address, size_t bytes, CUmemRangeHandleType type);
+
+template <HookId id>
+CUresult OnHandleForRange(void* handle, CUdeviceptr address, size_t bytes,
+                          CUmemRangeHandleType type, unsigned long long flags) {
+  const CUresult prepared = PrepareHandleFor(address, bytes, type);
+  if (prepared != CUDA_SUCCESS) return prepared;
+  const CUresult result = Row<id>::Real()(handle, address, bytes, type, flags);
+  if (result != CUDA_SUCCESS && g_tracker.Find(address) != nullptr) SayWhyNoExport(address);
+  return result;
+}
+
 }  // namespace atp::shim

@@ -77,4 +77,11 @@ CUresult OnMulticastBind(MemoryHandle multicast, size_t multicast_offset, Memory
   return Row<id>::Real()(multicast, multicast_offset, driver_handle, offset, bytes, flags);
 }
 
+template <HookId id>
+CUresult OnMulticastBindAddress(MemoryHandle multicast, size_t offset, CUdeviceptr address,
+                                size_t bytes, unsigned long long flags) {
+  const CUresult given = GiveAddressToDriver(address, bytes);
+  return given == CUDA_SUCCESS ? Row<id>::Real()(multicast, offset, address, bytes, flags) : given;
+}
+
 }  // namespace atp::shim

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/placement.h"
 
+#include <stdio.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "shim/call_site.h"
 #include "shim/capture.h"
@@ -21,30 +24,58 @@ namespace atp::shim {
 
 namespace {
 
-// A program that asks until there is no more is not told each time.
+// What is plain must fit the card, and managed memory cannot help: so who holds it matters. A
+// program that asks until there is no more is not told each time.
 void SayPlainMemoryIsOut(const Device& device, size_t bytes, WhyNative why) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) return;
-  char caller[160];
+  char caller[160], list[512] = "";
   DescribeCaller(caller, sizeof caller);
+  NativeSizes::Holder holders[4];
+  const size_t count = g_native_sizes.Holders(device.ordinal, holders, std::size(holders));
+  size_t used = 0;
+  for (size_t i = 0; i < count && used < sizeof list; ++i) {
+    const NativeSizes::Holder& holder = holders[i];
+    char site[120] = "";
+    if (holder.caller != 0) DescribeAddress(holder.caller, site, sizeof site);
+    const int more = snprintf(
+        list + used, sizeof list - used, "%s%s in %llu%s%s (%s)", i == 0 ? ": " : ", ",
+        HumanBytes(holder.bytes).text(), static_cast<unsigned long long>(holder.count),
+        *site != '\0' ? " by " : "", site, kWhyNativeNames[static_cast<size_t>(holder.why)]);
+    used += more > 0 ? static_cast<size_t>(more) : 0;
+  }
   ATP_LOG_ERROR(
-      "device %d is out of plain memory: %s asked by %s (%s) beside %s of plain and %s of managed "
-      "memory. What must stay plain has to fit the card: use less of it, or lower ATP_BUDGET",
-      device.ordinal, HumanBytes(bytes).text(), caller, kWhyNativeNames[static_cast<size_t>(why)],
-      HumanBytes(device.native.load(std::memory_order_relaxed)).text(),
+      "device %d (%s) is out of plain memory: %s asked by %s (%s) beside %s of plain%s; and %s of "
+      "managed memory. What must stay plain has to fit the card: use less of it, or lower "
+      "ATP_BUDGET",
+      device.ordinal, HumanBytes(device.total).text(), HumanBytes(bytes).text(), caller,
+      kWhyNativeNames[static_cast<size_t>(why)],
+      HumanBytes(device.native.load(std::memory_order_relaxed)).text(), list,
       HumanBytes(device.managed.load(std::memory_order_relaxed)).text());
 }
 
-CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
+// Of what comes by the thousand nobody looks who asks for it.
+uintptr_t CallerOf(WhyNative why) {
+  const bool seldom =
+      why == WhyNative::kExporter || why == WhyNative::kCapture || why == WhyNative::kRefused;
+  return seldom ? CallerAddress() : 0;
+}
+
+CUresult TryNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
   const bool packed = why == WhyNative::kSmall;
   const CUresult result = real().cuMemAlloc_v2(address, bytes);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) SayPlainMemoryIsOut(*device, bytes, why);
   if (result != CUDA_SUCCESS) return result;
-  if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed})) {
+  if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed, why, CallerOf(why)})) {
     device->native.fetch_add(bytes, std::memory_order_relaxed);
     if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
   }
   Count(why, bytes);
+  return result;
+}
+
+CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
+  const CUresult result = TryNative(device, address, bytes, why);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) SayPlainMemoryIsOut(*device, bytes, why);
   return result;
 }
 
@@ -92,7 +123,20 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
                                               : WhyNative::kCapture;
     return PlaceNative(device, address, bytes, why);
   }
-  if (CalledByExporter()) return PlaceNative(device, address, bytes, WhyNative::kExporter);
+  switch (KindOfCaller()) {
+    case Caller::kExporter:
+      return PlaceNative(device, address, bytes, WhyNative::kExporter);
+    case Caller::kRemembered: {
+      // Plain as long as that takes nothing away from the rest: it may never export again.
+      const uint64_t native = device->native.load(std::memory_order_relaxed);
+      if (native + bytes > device->budget / 2) break;
+      const CUresult result = TryNative(device, address, bytes, WhyNative::kExporter);
+      if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
+      break;
+    }
+    case Caller::kOrdinary:
+      break;
+  }
   if (bytes < Slabs::kMaxBytes) {
     const bool room = device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
     if (room || Settings().Disabled(kDisableSlabs)) {
@@ -130,9 +174,15 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
   return result;
 }
 
-void AccountNative(CUdeviceptr address, size_t bytes, bool packed) {
+void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why) {
+  const Device* device = result == CUDA_ERROR_OUT_OF_MEMORY ? CurrentDevice() : nullptr;
+  if (device != nullptr) SayPlainMemoryIsOut(*device, bytes, why);
+}
+
+void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed) {
   Device* device = CurrentDevice();
-  if (device == nullptr || !g_native_sizes.Insert({address, bytes, device->ordinal, packed})) {
+  if (device == nullptr ||
+      !g_native_sizes.Insert({address, bytes, device->ordinal, packed, why, CallerOf(why)})) {
     return;
   }
   device->native.fetch_add(bytes, std::memory_order_relaxed);
@@ -179,6 +229,7 @@ void ResetPlacementAfterFork() {
   ResetRangesAfterFork();
   ResetPoolsAfterFork();
   ResetGraphsAfterFork();
+  ResetCallSitesAfterFork();
 }
 
 Usage UsageOf(const Device& device) {

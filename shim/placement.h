@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "shim/device.h"
+#include "shim/findings.h"
 #include "shim/managed.h"
 #include "shim/tracker.h"
 
@@ -22,7 +23,9 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes);
 CUresult ReleaseAllocation(CUdeviceptr address);
 
 // Accounts for memory that the program got from the driver by other ways.
-void AccountNative(CUdeviceptr address, size_t bytes, bool packed = false);
+void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed = false);
+// The driver's answer to such a way: when memory is out, the log says once who holds it.
+void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why);
 void UnaccountNative(CUdeviceptr address);
 
 // The program's allocation around an address in managed memory of ours. False: not ours.

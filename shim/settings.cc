@@ -74,6 +74,12 @@ bool ParseLogLevel(const char* text, Configuration*) {
   return true;
 }
 
+bool ParseExporters(const char* text, Configuration* s) {
+  bool on = false;
+  if (ParseBool(text, &on)) return !on && (s->exporters_off = true);
+  return CopyName(text, s->exporters_file, sizeof s->exporters_file);
+}
+
 // THE table. Names that another part reads (ATP_SOCKET, ATP_SIM_...) are in that part's table.
 constexpr struct {
   const char* name;
@@ -98,6 +104,7 @@ constexpr struct {
      [](const char* t, Configuration* s) {
        return strchr(t, '/') == nullptr && CopyName(t, s->native_sites, sizeof s->native_sites);
      }},
+    {"ATP_EXPORTERS", "a file name of less than 512 characters, or off", ParseExporters},
     {"ATP_EXECUTOR", "auto or threads", ParseExecutor},
     {"ATP_LOG", "off, error, warn, info or debug", ParseLogLevel},
     {"ATP_LOG_FILE", "a file name of less than 512 characters",

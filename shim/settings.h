@@ -65,6 +65,8 @@ struct Configuration {
   char trace_file[512] = "";
   char report_file[512] = "";
   char native_sites[512] = "";  // beginnings of file names of libraries, separated by commas
+  char exporters_file[512] = "";
+  bool exporters_off = false;
   bool Disabled(Disable part) const { return (disabled & part) != 0; }
 };
 

@@ -11,6 +11,7 @@
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
 #include "shim/own_calls.h"
+#include "shim/placement.h"
 #include "shim/populate.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
@@ -157,14 +158,15 @@ CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationP
     if (!TakeShare(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     *handle = reinterpret_cast<MemoryHandle>(memory.get());
   } else {
+    const WhyNative why = exporter                           ? WhyNative::kExporter
+                          : Settings().Disabled(kDisableVmm) ? WhyNative::kSwitchedOff
+                                                             : WhyNative::kRange;
     const CUresult result = real().cuMemCreate(handle, bytes, prop, flags);
+    SayIfPlainMemoryIsOut(result, bytes, why);
     if (result != CUDA_SUCCESS) return result;
     memory->native = *handle;
     CountNative(*memory, true);
-    Count(exporter                           ? WhyNative::kExporter
-          : Settings().Disabled(kDisableVmm) ? WhyNative::kSwitchedOff
-                                             : WhyNative::kRange,
-          bytes);
+    Count(why, bytes);
   }
   memory->key = *handle;
   Books().memories[memory->key] = std::move(memory);
@@ -318,6 +320,24 @@ CUresult DriverHandle(MemoryHandle handle, MemoryHandle* driver_handle) {
   const CUresult result = GiveToDriver(memory);
   if (result == CUDA_ERROR_NOT_SUPPORTED) return RefuseToShare("an export is refused", *memory);
   if (result == CUDA_SUCCESS) *driver_handle = memory->native;
+  return result;
+}
+
+CUresult GiveAddressToDriver(CUdeviceptr address, size_t bytes) {
+  if (!RangesInUse()) return CUDA_SUCCESS;
+  std::unique_lock lock(mutex);
+  const auto promise = [&]() -> Memory* {
+    uint64_t begin = 0;
+    const Mapping* mapping = MappingAt(address);
+    const bool ours = RangeAround(address, bytes, &begin) != nullptr && mapping != nullptr;
+    return ours ? mapping->memory : nullptr;
+  };
+  if (promise() == nullptr) return CUDA_SUCCESS;
+  WaitAhead(lock);
+  Memory* memory = promise();
+  if (memory == nullptr) return CUDA_SUCCESS;
+  const CUresult result = GiveToDriver(memory);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) return RefuseToShare("an export is refused", *memory);
   return result;
 }
 

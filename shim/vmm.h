@@ -42,6 +42,10 @@ CUresult ExportMemory(void* shareable, MemoryHandle handle, CUmemAllocationHandl
 // The handle that the driver knows: ours becomes the driver's, if it can.
 CUresult DriverHandle(MemoryHandle handle, MemoryHandle* driver_handle);
 
+// What a managed range shows at this address becomes the driver's too, before a use that asks for
+// that by address. Success where there is no such memory.
+CUresult GiveAddressToDriver(CUdeviceptr address, size_t bytes);
+
 // An address in a managed range of ours: the mapping around it, as cuMemGetAddressRange tells it.
 // kUnmapped: nothing is mapped there, so that natively the address would be unknown.
 enum class InRange { kNo, kUnmapped, kMapped };

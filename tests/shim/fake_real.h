@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver of a few functions behind real(), for tests in one process: memory is addresses, every
-// call is remembered.
+// call is remembered. Its functions may be called from any thread.
 #pragma once
 
 #include <stdlib.h>
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,9 +21,11 @@ struct FakeReal {
   static inline std::vector<std::string> calls;
   static inline std::map<CUdeviceptr, size_t> managed, native;
   static inline CUdeviceptr next = 0x100000000000;
-  static inline CUresult managed_result = CUDA_SUCCESS, free_result = CUDA_SUCCESS;
+  static inline CUresult managed_result = CUDA_SUCCESS, native_result = CUDA_SUCCESS,
+                         free_result = CUDA_SUCCESS;
   static inline uint64_t misalign = 0;
   static inline CUcontext current = reinterpret_cast<CUcontext>(0x100);
+  static inline std::mutex mutex;
 
   static CUresult Take(std::map<CUdeviceptr, size_t>* kind, CUdeviceptr* address, size_t bytes) {
     if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -39,12 +42,15 @@ struct FakeReal {
     setenv("ATP_HOST_BUDGET", "4GiB", 1);
     ReadSettings();
     calls.clear();
-    managed_result = free_result = CUDA_SUCCESS;
+    managed_result = native_result = free_result = CUDA_SUCCESS;
     misalign = 0;
     g_real = RealDriver{};
     g_real.cuCtxGetCurrent = [](CUcontext* context) { return *context = current, CUDA_SUCCESS; };
     g_real.cuCtxGetDevice = [](CUdevice* device) { return *device = 0, CUDA_SUCCESS; };
-    g_real.cuCtxSynchronize = [] { return calls.push_back("sync"), CUDA_SUCCESS; };
+    g_real.cuCtxSynchronize = [] {
+      std::lock_guard lock(mutex);
+      return calls.push_back("sync"), CUDA_SUCCESS;
+    };
     g_real.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
       *value = attribute != CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES;
       return CUDA_SUCCESS;
@@ -55,14 +61,17 @@ struct FakeReal {
       return CUDA_SUCCESS;
     };
     g_real.cuMemAllocManaged = [](CUdeviceptr* address, size_t bytes, unsigned) {
+      std::lock_guard lock(mutex);
       calls.push_back("managed");
       return managed_result == CUDA_SUCCESS ? Take(&managed, address, bytes) : managed_result;
     };
     g_real.cuMemAlloc_v2 = [](CUdeviceptr* address, size_t bytes) {
+      std::lock_guard lock(mutex);
       calls.push_back("native");
-      return Take(&native, address, bytes);
+      return native_result == CUDA_SUCCESS ? Take(&native, address, bytes) : native_result;
     };
     g_real.cuMemFree_v2 = [](CUdeviceptr address) {
+      std::lock_guard lock(mutex);
       calls.push_back("free");
       if (free_result != CUDA_SUCCESS) return free_result;
       if (managed.erase(address) + native.erase(address) == 1) return CUDA_SUCCESS;

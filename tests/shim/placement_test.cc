@@ -129,6 +129,25 @@ TEST_F(PlacementTest, BeyondBudgetAndHostShareIsOutOfMemoryWithARemedy) {
   Allocate(kGiB);  // what was refused is not held against the program
 }
 
+TEST_F(PlacementTest, WhenPlainMemoryIsOutTheLogSaysOnceWhoHoldsIt) {
+  for (int i = 0; i < 3; ++i) Allocate(kMiB / 2);
+  g_open_captures = 1;
+  Allocate(64 * kMiB);
+  FakeReal::native_result = CUDA_ERROR_OUT_OF_MEMORY;
+  CUdeviceptr address = 0;
+  CaptureStderr();
+  EXPECT_EQ(PlaceAllocation(&address, 32 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(PlaceAllocation(&address, 32 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
+  const std::string log = GetCapturedStderr();
+  g_open_captures = 0;
+  for (const char* part :
+       {"out of plain memory", "32.0 MiB asked by", "65.5 MiB of plain", "64.0 MiB in 1 by", "+0x",
+        "(capture)", "1.5 MiB in 3 (small)", "ATP_BUDGET"}) {
+    EXPECT_NE(log.find(part), std::string::npos) << part << " in " << log;
+  }
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+}
+
 TEST_F(PlacementTest, ArgumentsThatTheDriverRefusesReachIt) {
   FakeReal::calls.clear();
   PlaceAllocation(nullptr, 0);
