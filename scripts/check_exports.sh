@@ -39,7 +39,7 @@ for library in $needed; do
   esac
 done
 
-floor=$(grep -v '^#' "$ROOT/scripts/glibc_floor.txt")
+floor=$(sed -n 's/^here //p' "$ROOT/scripts/glibc_floor.txt")
 newest=$(objdump -T "$shim" | sed -n 's/.*(\?GLIBC_\([0-9.]*\))\?.*/\1/p' | sort -Vu | tail -1)
 if [ "$(printf '%s\n' "$newest" "$floor" | sort -V | tail -1)" != "$floor" ]; then
   wrong "libatpshim.so needs glibc $newest, the floor is $floor:"

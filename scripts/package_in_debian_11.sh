@@ -74,6 +74,9 @@ git ls-files -z | xargs -0 cp -a --parents -t "$userland/source"
 inside sh -c 'cd /source && CUDAToolkit_ROOT=/opt/cuda scripts/package.sh --no-install --without-sim --output /source/packages' >&2 ||
   die "the packages could not be made"
 inside sh -c 'cd /source && CUDA_INCLUDE=/opt/cuda/include tests/install/package_test.sh /source/packages' >&2 || die "the packages do not work in Debian 11"
+floor=$(sed -n 's/^debian-11 //p' scripts/glibc_floor.txt)
+newest=$(cd "$userland/source/packages" && ls ./*.whl | sed 's/.*manylinux_\([0-9]*\)_\([0-9]*\)_.*/\1.\2/')
+[ "$(printf '%s\n%s\n' "$newest" "$floor" | sort -V | tail -1)" = "$floor" ] || die "the packages need glibc $newest, scripts/glibc_floor.txt says $floor"
 mkdir -p "$output"
 cp "$userland"/source/packages/* "$output"
 ls "$output"

@@ -214,15 +214,16 @@ void ResetCallSitesAfterFork() {
   ResetExportersAfterFork();
 }
 
-void RememberCaller() {
+bool RememberCaller() {
   Dl_info info;
   const uintptr_t caller = CallerAddress();
-  if (caller == 0 || dladdr(reinterpret_cast<void*>(caller), &info) == 0) return;
-  if (!Remember(BaseName(info.dli_fname))) return;
+  if (caller == 0 || dladdr(reinterpret_cast<void*>(caller), &info) == 0) return false;
+  if (!Remember(BaseName(info.dli_fname))) return false;
   std::lock_guard lock(mutex);
   objects = Objects{};  // looked at anew
   seen.store(~0ull, std::memory_order_release);
   seen_dlopens.store(~0ull, std::memory_order_release);
+  return true;
 }
 
 }  // namespace atp::shim

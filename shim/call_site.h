@@ -33,7 +33,8 @@ void DescribeCaller(char* text, size_t size);
 void ResetCallSitesAfterFork();
 
 // The library that called the hook has exported memory, and was refused: remembered from now on.
-void RememberCaller();
+// False: nothing new.
+bool RememberCaller();
 
 // For tests: does a file of this name export what it allocates? `extra`: ATP_NATIVE's list.
 bool ExportsMemory(const char* path, const char* extra);

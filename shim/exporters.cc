@@ -107,7 +107,8 @@ bool Remember(const char* name) {
   constexpr char kForeignCalls[] = "libffi.";
   char line[256];
   const int length = snprintf(line, sizeof line, "%s\n", name);
-  if (length < 2 || static_cast<size_t>(length) >= sizeof line || strchr(name, '\n') != nullptr ||
+  if (Settings().exporters_off || length < 2 || static_cast<size_t>(length) >= sizeof line ||
+      strchr(name, '\n') != nullptr ||
       strncmp(name, kForeignCalls, sizeof kForeignCalls - 1) == 0) {
     return false;
   }

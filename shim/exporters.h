@@ -11,7 +11,8 @@
 namespace atp::shim {
 
 bool IsRemembered(const char* name);
-// False: it was already, or such a name tells nothing (libffi calls for everybody).
+// False: nothing new: it was already, such a name tells nothing (libffi calls for everybody), or
+// remembering is switched off.
 bool Remember(const char* name);
 void ResetExportersAfterFork();
 

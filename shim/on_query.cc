@@ -47,13 +47,13 @@ void SayWhyNoExport(CUdeviceptr address) {
   ProgramRange(address, &start, &bytes);
   char caller[160];
   DescribeCaller(caller, sizeof caller);
+  const bool remembered = RememberCaller();
   ATP_LOG_WARN(
       "memory at 0x%llx (%s) cannot be exported to another process or device by %s: it is managed "
-      "memory, so that it may move. What that library allocates is plain from now on, while there "
-      "is room. Remedy: the beginning of the name of the library that allocates it in ATP_NATIVE, "
-      "or ATP_POLICY=off",
-      static_cast<unsigned long long>(address), HumanBytes(bytes).text(), caller);
-  RememberCaller();
+      "memory, so that it may move.%s Remedy: the beginning of the name of the library that "
+      "allocates it in ATP_NATIVE, or ATP_POLICY=off",
+      static_cast<unsigned long long>(address), HumanBytes(bytes).text(), caller,
+      remembered ? " What that library allocates is plain from now on, while there is room." : "");
 }
 
 }  // namespace atp::shim

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 whose functions return at once: what remains of a call's time is the hook's. Used
-// by hook_overhead only. Memory is addresses without memory behind them; every kernel has eight
-// parameters of eight bytes; everything is complete as soon as it is submitted.
+// by hook_overhead and by tests of processes. Memory is addresses without memory behind them; every
+// kernel has eight parameters of eight bytes; everything is complete as soon as it is submitted.
 #include <cuda.h>
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <atomic>
@@ -45,7 +47,18 @@ CUresult GiveBack(CUdeviceptr address) {
 
 }  // namespace
 
-EXPORT CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+// As NVIDIA's driver does it (CUPTI documentation, "Injection"): the library that is named there is
+// loaded, and its entry called.
+EXPORT CUresult cuInit(unsigned) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    const char* path = getenv("CUDA_INJECTION64_PATH");
+    void* library = path != nullptr ? dlopen(path, RTLD_NOW) : nullptr;
+    void* entry = library != nullptr ? dlsym(library, "InitializeInjection") : nullptr;
+    if (entry != nullptr) reinterpret_cast<int (*)()>(entry)();
+  });
+  return CUDA_SUCCESS;
+}
 EXPORT CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return *device = ordinal, CUDA_SUCCESS;

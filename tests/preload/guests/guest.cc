@@ -78,9 +78,15 @@ void ForkAfterLookups() {
   InChild("child uses", Use);
   printf("parent uses: %d\n", Use());
 }
+// Memory of the parent's, freed in a child, which cannot have it.
 void ForkAfterUse() {
   printf("parent uses: %d\n", Use());
   InChild("child asks", AskInForkedChild);
+  CUdeviceptr address = 0;
+  Find<decltype(&cuMemAlloc)>("cuMemAlloc_v2")(&address, 3u << 20);
+  const auto release = Find<decltype(&cuMemFree)>("cuMemFree_v2");
+  InChild("child frees", [&] { return release(address) == CUDA_SUCCESS; });
+  printf("parent frees: %d\n", release(address));
   printf("parent uses: %d\n", Use());
 }
 void ForkWhileInside() {
@@ -165,6 +171,16 @@ void Daemonised() {
   if (read(ends[0], &answer, 1) != 1) answer = '-';
   printf("the daemon uses: %c\n", answer);
 }
+// What is loaded into this process, of what should be.
+void Loaded() {
+  FILE* maps = fopen("/proc/self/maps", "r");
+  char line[1024];
+  bool shim = false;
+  while (maps != nullptr && fgets(line, sizeof line, maps) != nullptr) {
+    shim |= strstr(line, "libatpshim") != nullptr;
+  }
+  printf("the shim is %s\n", shim ? "loaded" : "not loaded");
+}
 // Workers that a launcher starts after it has asked what there is, but before it used a device.
 void Workers() {
   Find<decltype(&cuInit)>("cuInit")(0);
@@ -206,6 +222,7 @@ int main(int argc, char** argv) {
                {"static-destructor", StaticDestructor},
                {"dlclose", CloseTheDriver},
                {"daemon", Daemonised},
+               {"loaded", Loaded},
                {"workers", Workers}};
   for (const auto& way : kWays) {
     if (strcmp(argv[1], way.name) == 0) way.run();

@@ -2,6 +2,7 @@
 // The library as a guest: unnoticed where there is no CUDA, and in processes that fork, exec,
 // thread and end in every way.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include <csignal>
@@ -75,8 +76,85 @@ TEST(Guest, AnotherHookLibraryWorksInBothOrders) {
   ExpectSame(native, Guest("use", {other, kShim}));
 }
 
+TEST(Guest, ALibraryThatTheDriverInjectsWorksAsWithoutUs) {
+  const Environment injected = {{"CUDA_INJECTION64_PATH", kFolder + "/libinjection.so"}};
+  for (const char* way : {"use", "threads", "fork-before", "exec", "exit-in-thread"}) {
+    const Finished native = Guest(way, {}, injected);
+    EXPECT_NE(native.out.find("injected: driver 13000, launches found"), std::string::npos);
+    EXPECT_NE(native.out.find("300 calls worked"), std::string::npos) << native.out;
+    ExpectSame(native, Guest(way, {kShim}, injected));
+  }
+}
+
+TEST(Guest, ACheckersLauncherWorksInBothOrders) {
+  const std::string launcher = kFolder + "/liblauncher.so";
+  for (const char* way : {"use", "exec", "dlclose"}) {
+    const Finished native = Guest(way, {launcher});
+    EXPECT_NE(native.out.find("injected"), std::string::npos) << native.out;
+    ExpectSame(native, Guest(way, {kShim, launcher}));
+    ExpectSame(native, Guest(way, {launcher, kShim}));
+  }
+}
+
+// The loader takes nothing from the environment of a process with raised privileges.
+TEST(Guest, AProgramWithRaisedPrivilegesDoesNotNotice) {
+  char folder[] = "/tmp/atp-setuid-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string copy = std::string(folder) + "/guest";
+  const auto remove = [&] {
+    unlink(copy.c_str());
+    rmdir(folder);
+  };
+  std::ofstream(copy, std::ios::binary)
+      << std::ifstream(kFolder + "/guest", std::ios::binary).rdbuf();
+  constexpr uid_t kNobody = 65534;
+  const bool raised = chmod(folder, 0755) == 0 && chown(copy.c_str(), kNobody, kNobody) == 0 &&
+                      chmod(copy.c_str(), 04755) == 0;
+  const Environment with = {{"LD_PRELOAD", Preload({kShim})}};
+  const Finished native = RunChild({copy, "loaded"}, {{"LD_PRELOAD", Preload({})}});
+  const Finished run = RunChild({copy, "loaded"}, with);
+  chmod(copy.c_str(), 0755);
+  const Finished ordinary = RunChild({copy, "loaded"}, with);
+  remove();
+  EXPECT_EQ(ordinary.out, "the shim is loaded\n") << "the test sees nothing: " << ordinary.err;
+  if (!raised || run.out == ordinary.out) GTEST_SKIP() << "privileges cannot be raised here";
+  ExpectSame(native, run);
+}
+
+TEST(Guest, UnderADebuggerItRunsAndItsFramesAreNamed) {
+  const std::string gdb = "/usr/bin/gdb";
+  if (access(gdb.c_str(), X_OK) != 0) GTEST_SKIP() << "there is no gdb here";
+  if (*ATP_SANITIZER_PRELOAD != '\0') GTEST_SKIP() << "the sanitizer disturbs the debugger";
+  const auto debugged = [&](const std::string& preload) {
+    const std::vector<std::string> steps = {
+        "set startup-with-shell off",
+        "set breakpoint pending on",
+        "set environment LD_LIBRARY_PATH " ATP_NOOP_DRIVER_FOLDER,
+        "set environment LD_PRELOAD " + preload,
+        "break cuMemAllocManaged",
+        "run",
+        "backtrace",
+        "delete",
+        "continue"};
+    std::vector<std::string> command = {gdb, "-nx", "-batch"};
+    for (const std::string& step : steps) command.insert(command.end(), {"-ex", step});
+    command.insert(command.end(), {"--args", kFolder + "/guest", "use"});
+    return RunChild(command, {});
+  };
+  const Finished native = debugged("");
+  if (native.out.find("uses: 1") == std::string::npos) {
+    GTEST_SKIP() << "gdb cannot run a program here: " << native.err;
+  }
+  const Finished run = debugged(kShim);
+  EXPECT_NE(run.out.find("uses: 1"), std::string::npos) << run.out << run.err;
+  EXPECT_NE(run.out.find("exited normally"), std::string::npos) << run.out << run.err;
+  EXPECT_NE(run.out.find("cuMemAlloc_v2"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("libatpshim.so"), std::string::npos) << run.out;
+}
+
 TEST(Guest, ThreeHundredProcessesAtOnceAllWork) {
   std::vector<pid_t> children;
+  fflush(stdout);
   for (int i = 0; i < 300; ++i) {
     const pid_t child = fork();
     if (child == 0) {
@@ -123,6 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Guest, ProcessesThatAreKilledAnywhereLeaveNothingBehind) {
   constexpr int kProcesses = 1000, kAtOnce = 16;
   std::vector<pid_t> running;
+  fflush(stdout);
   int killed = 0, ended = 0;
   const auto reap = [&] {
     int status = 0;

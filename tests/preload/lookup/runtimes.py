@@ -21,7 +21,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+sys.dont_write_bytecode = True
+import wheels  # noqa: E402  (found by the line above)
 
 SKIPPED = 77
 
@@ -51,38 +54,6 @@ def answer_lookups(log):
         if function.value and dladdr(function, ctypes.byref(info)):
             symbol, where = info.symbol.decode(), os.path.basename(info.file.decode())
         print(name, version, flags, result, status.value, symbol, where, sep="\t")
-
-
-def fetch(wheels, cache):
-    """The runtime libraries, by version; None when PyPI cannot be reached."""
-    os.makedirs(cache, exist_ok=True)
-    found = {}
-    for line in open(wheels, encoding="utf-8"):
-        if line.startswith("#"):
-            continue
-        version = re.match(r"[\w-]+==([\d.]+)", line).group(1)
-        folder = os.path.join(cache, version)
-        if not os.path.isdir(folder):
-            with tempfile.TemporaryDirectory(dir=cache) as work:
-                one = os.path.join(work, "requirement.txt")
-                with open(one, "w", encoding="utf-8") as file:
-                    file.write(line)
-                got = subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
-                                      "--only-binary", ":all:", "--require-hashes", "--retries", "1",
-                                      "--timeout", "20", "--dest", work, "-r", one],
-                                     capture_output=True, text=True)
-                if got.returncode != 0:
-                    print(got.stderr.strip().splitlines()[-1:] or "pip failed")
-                    return None
-                wheel = next(f for f in os.listdir(work) if f.endswith(".whl"))
-                unpacked = os.path.join(work, "unpacked")
-                zipfile.ZipFile(os.path.join(work, wheel)).extractall(unpacked)
-                os.rename(unpacked, folder)
-        for base, _, files in os.walk(folder):
-            for file in files:
-                if re.fullmatch(r"libcudart\.so\.[\d.]+", file):
-                    found[version] = os.path.join(base, file)
-    return found
 
 
 def run(command, options, shim, more=()):
@@ -137,12 +108,13 @@ def main():
     parser.add_argument("--program", action="append", default=[], help="has a runtime of its own")
     parser.add_argument("--libraries", default="", help="where the programs' shared runtime is")
     options = parser.parse_args()
-    libraries = fetch(options.wheels, options.cache) if options.wheels else {}
-    if libraries is None:
+    folders = wheels.fetch(options.wheels, options.cache) if options.wheels else {}
+    if folders is None:
         print("SKIPPED: NVIDIA's runtime libraries of older toolkits cannot be fetched from PyPI")
         return SKIPPED
     commands = {os.path.basename(program): [program] for program in options.program}
-    commands.update((version, in_child("--start", path)) for version, path in libraries.items())
+    for version, folder in folders.items():
+        commands.update((version, in_child("--start", path)) for path in wheels.files(folder, r"libcudart\.so\.[\d.]+"))
     with open(options.hooks, encoding="utf-8") as file:
         hooked = set(re.findall(r"^HOOK\((\w+),", file.read(), re.MULTILINE))
     wrong = 0

@@ -7,8 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -66,6 +69,17 @@ struct Layers {
   }
 };
 
+// Of threads that the program has not started: those of its start have its name.
+void PrintThreadNames() {
+  std::set<std::string> names;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name != "ends") names.insert(name);
+  }
+  for (const std::string& name : names) printf("thread %s\n", name.c_str());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -76,6 +90,11 @@ int main(int argc, char** argv) {
   Layers layers(argv[1], is("destroy"));
   layers.Passes(4, true);
   layers.Passes(1, false);  // and nobody waits for it
+  if (is("names")) {
+    layers.Passes(1, true);
+    PrintThreadNames();
+    return 0;
+  }
   if (is("exit")) exit(3);
   if (is("at-once")) _exit(4);
   if (is("killed")) abort();

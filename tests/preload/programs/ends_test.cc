@@ -38,5 +38,19 @@ INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
                            return name;
                          });
 
+TEST(Threads, OfOursHaveNamesThatSayWhatTheyDo) {
+  const Finished run =
+      RunChild({ATP_PROGRAM_FOLDER "/ends", ATP_PROGRAM_FOLDER "/bump.ptx", "names"},
+               {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
+                {"LD_PRELOAD", Preload({ATP_SHIM_FILE})},
+                {"ATP_SIM_GPU", "tiny"},
+                {"ATP_LOG", "error"},
+                {"ATP_BUDGET", "14MiB"},
+                {"ATP_EXECUTOR", "threads"}});
+  for (const char* name : {"atp-evict-0", "atp-evict-1", "atp-fetch"}) {
+    EXPECT_NE(run.out.find(std::string("thread ") + name + "\n"), std::string::npos) << run.out;
+  }
+}
+
 }  // namespace
 }  // namespace atp::preload

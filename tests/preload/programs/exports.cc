@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads a library that exports what it allocates, and does the same itself:
-//   exports LIBRARY
+//   exports LIBRARY [TIMES]
 // Plain memory can be exported; managed memory is "invalid value", as it is with NVIDIA's driver.
+// TIMES: the library is asked for more and more, until it gets no more.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <initializer_list>
 
@@ -20,7 +22,7 @@ void Say(const char* what, CUresult result) {
 
 int main(int argc, char** argv) {
   CUcontext context;
-  if (argc != 2 || cuInit(0) != CUDA_SUCCESS ||
+  if (argc < 2 || cuInit(0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
       cuCtxSetCurrent(context) != CUDA_SUCCESS) {
     return 1;
@@ -39,6 +41,10 @@ int main(int argc, char** argv) {
   CUresult exported = CUDA_SUCCESS;
   Say("their allocation", run(&theirs, &exported));
   Say("their export", exported);
+  for (int i = 0; argc > 2 && i < atoi(argv[2]); ++i) {
+    CUdeviceptr more = 0;
+    if (const CUresult result = run(&more, &exported)) return Say("no more", result), 0;
+  }
   CUdeviceptr again = 0;
   cuMemAlloc(&again, size_t{4} << 20);
   Say("own export after it", cuIpcGetMemHandle(&handle, again));

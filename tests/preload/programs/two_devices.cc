@@ -3,7 +3,8 @@
 // copies within a device. Only if they do not wait here either do the devices work at the same
 // time. "busy" prints the milliseconds until both are done;
 // "results" shows what they computed, and goes on with frees and early reuse, which do wait.
-//   two_devices PTX busy|results
+// "peers": each device reads and writes memory of the other.
+//   two_devices PTX busy|results|peers
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,39 @@ struct Device {
   }
 };
 
+void Peers(const Device (&devices)[2]) {
+  for (int i = 0; i < 2; ++i) {
+    int can = 0;
+    CHECK(cuDeviceCanAccessPeer(&can, i, 1 - i));
+    printf("peer access: %d\n", can);
+    CHECK(cuCtxSetCurrent(devices[i].context));
+    CHECK(cuCtxEnablePeerAccess(devices[1 - i].context, 0));
+    CHECK(cuMemsetD32(devices[i].from, static_cast<unsigned>(10 * (i + 1)), kCount));
+    CHECK(cuCtxSynchronize());
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < 2; ++i) {
+      const Device &own = devices[i], &other = devices[1 - i];
+      CHECK(cuCtxSetCurrent(own.context));
+      own.Bump(other.from);
+      CHECK(cuMemcpyDtoD(own.to, other.from, kBytes / 4));
+      CHECK(cuMemcpyPeer(own.to + kBytes / 4, own.context, other.from, other.context, kBytes / 4));
+      CHECK(cuMemcpyPeerAsync(own.to + kBytes / 2, own.context, other.from, other.context,
+                              kBytes / 4, nullptr));
+      CHECK(cuMemcpy(own.to + kBytes / 4 * 3, other.from, kBytes / 4));
+      CHECK(cuCtxSynchronize());
+    }
+  }
+  CUdeviceptr pointers[2] = {devices[0].from, devices[1].from};
+  for (CUdeviceptr pointer : pointers) {
+    int ordinal = -1;
+    CHECK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer));
+    printf("memory of device %d\n", ordinal);
+  }
+  CHECK(cuCtxSetCurrent(devices[0].context));
+  CHECK(cuCtxDisablePeerAccess(devices[1].context));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,6 +128,11 @@ int main(int argc, char** argv) {
   ptx << std::ifstream(argv[1]).rdbuf();
   CHECK(cuInit(0));
   const Device devices[] = {Device(0, ptx.str()), Device(1, ptx.str())};
+  if (strcmp(argv[2], "peers") == 0) {
+    Peers(devices);
+    for (const Device& device : devices) printf("sum %llu\n", device.Sum());
+    return 0;
+  }
   CUevent begin, end;
   CHECK(cuCtxSetCurrent(devices[0].context));
   CHECK(cuEventCreate(&begin, 0));

@@ -39,5 +39,15 @@ TEST(TwoDevices, ComputeTheSameWhenMemoryMoves) {
   EXPECT_EQ(Launch("results", true, {{"ATP_BUDGET", "6MiB"}, {"ATP_EXECUTOR", "threads"}}), native);
 }
 
+TEST(TwoDevices, ReadAndWriteMemoryOfEachOther) {
+  const std::string native = Launch("peers", false);
+  EXPECT_NE(native.find("peer access: 1"), std::string::npos) << native;
+  EXPECT_EQ(Launch("peers", true), native);
+  EXPECT_EQ(Launch("peers", true, {{"ATP_POLICY", "managed"}}), native);
+  for (const char* executor : {"auto", "threads"}) {
+    EXPECT_EQ(Launch("peers", true, {{"ATP_BUDGET", "6MiB"}, {"ATP_EXECUTOR", executor}}), native);
+  }
+}
+
 }  // namespace
 }  // namespace atp::preload
