@@ -76,7 +76,8 @@ CUdeviceptr Allocate(const Driver& driver, size_t bytes) {
   return address;
 }
 
-double MeasureLaunch(const Driver& driver, size_t words, int rounds) {
+// A round is short enough that some of them are not disturbed, however busy the machine is.
+double MeasureLaunch(const Driver& driver, size_t words, int rounds, int calls) {
   std::vector<CUdeviceptr> memory;
   for (int i = 0; i < 8; ++i) memory.push_back(Allocate(driver, 4u << 20));
   std::vector<CUdeviceptr> structure(words);
@@ -84,7 +85,7 @@ double MeasureLaunch(const Driver& driver, size_t words, int rounds) {
   void* parameters[8];
   for (int i = 0; i < 8; ++i) parameters[i] = words > 8 ? structure.data() : &memory[i];
   const auto function = reinterpret_cast<CUfunction>(words);
-  const double ns = Best(rounds, 10000, [&](int call) {
+  const double ns = Best(rounds, calls, [&](int call) {
     // Sixteen different launches in turn, so that there is a period to find.
     driver.launch(function, 1 + static_cast<unsigned>(call) % 16, 1, 1, 32, 1, 1, 0, nullptr,
                   parameters, nullptr);
@@ -118,10 +119,10 @@ double MeasureLookup(const Driver& driver, int rounds) {
 int Measure(bool launches_only, int rounds) {
   const Driver driver = Open();
   Json figures;
-  figures["launch"] = MeasureLaunch(driver, 8, rounds);
+  figures["launch"] = MeasureLaunch(driver, 8, rounds, 10000);
   if (launches_only) {
     // 4 KiB of arguments, all of them pointers.
-    figures["launch_4k"] = MeasureLaunch(driver, 512, std::max(1, rounds / 4));
+    figures["launch_4k"] = MeasureLaunch(driver, 512, 5 * rounds, 500);
   } else {
     figures["lookup"] = MeasureLookup(driver, rounds);
     for (size_t live : {20000, 200000}) {
