@@ -142,6 +142,15 @@ TEST(ParseSettings, MemoryToReportIsAWordOrASize) {
   EXPECT_EQ(parsed.report_size.Of(0), 24 * kGiB);
 }
 
+TEST(ParseSettings, AFrameworkThatNobodyKnowsIsReported) {
+  for (const char* known : {"auto", "off", "torch-async", "jax,tensorflow"}) {
+    Parse({{"ATP_FRAMEWORK", known}});
+    EXPECT_TRUE(complaints.empty()) << known;
+  }
+  Parse({{"ATP_FRAMEWORK", "caffe"}});
+  EXPECT_EQ(complaints, std::vector<std::string>{"ATP_FRAMEWORK=caffe"});
+}
+
 TEST(ExpandFileName, ReplacesProcessHostAndRank) {
   char out[256];
   setenv("OMPI_COMM_WORLD_RANK", "3", 1);
