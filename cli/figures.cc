@@ -3,12 +3,15 @@
 
 #include <algorithm>
 
-#include "cli/plot.h"
 #include "cli/size.h"
 #include "cli/table.h"
+#include "report/plot.h"
 
 namespace atp::cli {
 namespace {
+
+using report::Panel;
+using report::Series;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr int kBins = 160;  // of a timeline: a few pixels each
@@ -120,10 +123,10 @@ std::string TimelineSvg(const policy::Trace& trace, const std::string& policy_na
   const std::string title = trace.name + ", policy " + policy_name + ", " + FormatBytes(memory) +
                             ": " + FormatSeconds(result.period_seconds) + " a period, " +
                             FormatSeconds(result.stall_seconds) + " of it stalls";
-  return RenderSvg(title,
-                   {ResidencyPanel(result, memory, unit), LinkPanel(trace, result, unit),
-                    StallPanel(result, unit)},
-                   "Replayed in the model of a machine; not a measurement.");
+  return report::RenderSvg(title,
+                           {ResidencyPanel(result, memory, unit), LinkPanel(trace, result, unit),
+                            StallPanel(result, unit)},
+                           "Replayed in the model of a machine; not a measurement.");
 }
 
 std::string ThroughputSvg(const policy::Trace& trace, const policy::ThroughputCurve& curve) {
@@ -151,8 +154,8 @@ std::string ThroughputSvg(const policy::Trace& trace, const policy::ThroughputCu
                {double(curve.lossless) / kGiB, "loses nothing: " + FormatBytes(curve.lossless)}},
               100,
               420};
-  return RenderSvg(trace.name + ": what more memory would bring", {panel},
-                   "Modelled, not measured. Recompute: modelled, not executed.");
+  return report::RenderSvg(trace.name + ": what more memory would bring", {panel},
+                           "Modelled, not measured. Recompute: modelled, not executed.");
 }
 
 }  // namespace atp::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures of the commands about traces, as SVG (plot.h). Pure; any thread.
+// The figures of the commands about traces, as SVG (report/plot.h). Pure; any thread.
 #pragma once
 
 #include <string>

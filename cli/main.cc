@@ -15,6 +15,7 @@
 #include "cli/model.h"
 #include "cli/plan.h"
 #include "cli/replay.h"
+#include "cli/report.h"
 #include "cli/run.h"
 
 namespace {
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   atp::cli::AddRunCommand(app, after_mark);
   atp::cli::AddDoctorCommand(app, after_mark);
+  atp::cli::AddReportCommand(app);
   atp::cli::AddBoundCommand(app);
   atp::cli::AddPlanCommand(app);
   atp::cli::AddReplayCommand(app);

@@ -12,6 +12,7 @@
 
 #include "cli/driver_probe.h"
 #include "cli/error.h"
+#include "cli/run_watch.h"
 #include "cli/servable.h"
 #include "cli/size.h"
 
@@ -108,17 +109,29 @@ void CheckRequired(const RunOptions& options) {
   throw CommandError(code, options.program[0] + ": " + std::strerror(errno));
 }
 
-void Run(const RunOptions& options) {
+// A program that is killed cannot write its page itself.
+bool WantsPage(const RunOptions& options) {
+  const char* inherited = std::getenv("ATP_REPORT");
+  const std::string report = options.report.empty() && inherited ? inherited : options.report;
+  return report.ends_with(".html");
+}
+
+// Gives the program's exit code where it stays its parent; else does not return.
+int Run(const RunOptions& options) {
   if (options.program.empty()) Fail("no program given: atp run [options] -- PROGRAM [ARGUMENT...]");
   const Installation installation =
       FindInstallation(std::filesystem::read_symlink("/proc/self/exe"));
   CheckOptions(options, installation);
   if (options.require) CheckRequired(options);
   CheckDriver(options, installation);
-  for (const auto& [name, value] : RunEnvironment(options, installation, std::getenv)) {
-    setenv(name.c_str(), value.c_str(), 1);
-  }
-  Exec(options);
+  const auto environment = RunEnvironment(options, installation, std::getenv);
+  const auto start = [&] {
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    Exec(options);
+  };
+  if (options.progress || WantsPage(options)) return RunWatched(options.progress, start);
+  start();
+  return kExitOwnFailure;
 }
 
 }  // namespace
@@ -175,6 +188,7 @@ std::map<std::string, std::string> RunEnvironment(const RunOptions& options,
   if (!options.sim_memory.empty()) set["ATP_SIM_MEMORY"] = options.sim_memory;
   if (!options.budget.empty()) set["ATP_BUDGET"] = options.budget;
   if (!options.policy.empty()) set["ATP_POLICY"] = options.policy;
+  if (!options.report.empty()) set["ATP_REPORT"] = options.report;
   return set;
 }
 
@@ -189,6 +203,10 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
   run->add_option("--budget", options->budget,
                   "Device memory that the shim may keep resident: 16GiB, 80%, 0=16GiB,1=80%");
   run->add_option("--policy", options->policy, "learned (default), managed (no hints) or off");
+  run->add_option("--report", options->report,
+                  "Write a page about the run (run.html), or its figures (run.json)");
+  run->add_flag("--progress", options->progress,
+                "Say on stderr how fast it runs, what moves, and how far from the bound that is");
   run->add_flag(
       "--require", options->require,
       "End with 125 when the program cannot be served, instead of running it without the shim");
@@ -205,7 +223,7 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
     // Without a mark of ours the program comes first, and a mark behind it is the program's own.
     if (!options->program.empty() && !after_mark.empty()) options->program.push_back("--");
     options->program.insert(options->program.end(), after_mark.begin(), after_mark.end());
-    Run(*options);
+    if (const int code = Run(*options); code != 0) throw CLI::RuntimeError(code);
   });
 }
 

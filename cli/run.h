@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // atp run: starts a program under the shim, on the machine's own driver or on the simulated
 // machine. It only sets the environment and execs, so that the program has the same pid, terminal,
-// signals and exit code as without it.
+// signals and exit code as without it; but for --progress and a page, for which it stays the parent
+// (run_watch.h).
 #pragma once
 
 #include <functional>
@@ -23,6 +24,8 @@ struct RunOptions {
   std::string sim_memory;  // of the simulated card; empty = the profile's
   std::string budget;      // ATP_BUDGET; empty = as in the environment
   std::string policy;      // ATP_POLICY; likewise
+  std::string report;      // ATP_REPORT; likewise
+  bool progress = false;   // say on stderr how it goes
   bool require = false;    // refuse to start a program that the shim cannot serve
   std::vector<std::string> program;
 };

@@ -58,7 +58,8 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
       budget_(DeviceBudget(device)),
       hints_(context, device),
       traffic_(&hints_, budget_ - std::min(budget_, HeadRoom(budget_))),
-      timer_(&hints_) {
+      timer_(&hints_),
+      plain_(&hints_) {
   traffic_.Observe(this);
 }
 
@@ -88,6 +89,7 @@ bool DeviceLoop::StartWatching() {
         device_, HumanBytes(managed_bytes_).text(), HumanBytes(NativeBytes(device_)).text(),
         HumanBytes(budget_).text(), HumanBytes(budget_ - traffic_.capacity()).text());
   }
+  record_.Open(device_, budget_, traffic_.capacity());
   if (executor_ == nullptr) {
     if (!hints_.Open()) return false;
     StartExecutor();
@@ -138,13 +140,14 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   // The phase, and the length with it, may change at any launch.
   const bool other = !state.locked || state.phase != phase_;
   if (schedule_ != nullptr && (other || state.length != schedule_->length)) Break();
-  if (schedule_ == nullptr) ClockPlain(launch);
+  if (schedule_ == nullptr) plain_.Launch(launch);
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   recorder_.Record(launch);
   for (size_t i = 0; i < launch.touch_count; ++i) {
     Allocation* a = launch.touches[i].allocation;
     if (!launch.touches[i].writes || !a->read_mostly) continue;
     if (a->read_mostly_broken < UINT8_MAX) ++a->read_mostly_broken;
+    record_.EndedReadMostly(*a);
     EndReadMostly(a, lock);
   }
   if (schedule_ == nullptr || !traffic_.active()) return;
@@ -161,6 +164,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
     };
     if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind", lock);
   }
+  if (timer_.measuring()) record_.Launch(state.position, launch, traffic_.resident());
   timer_.Begin(state.position, launch.stream, launch.per_thread);
 }
 
@@ -191,6 +195,12 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   }
 }
 
+// An iteration by plan, or the first one after another plan.
+void DeviceLoop::BeginIteration(const policy::PeriodState& state) {
+  record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), state.phase,
+                     state.length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
+}
+
 void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   ++statistics_.periods;
   if (schedule_ != nullptr && (state.length != schedule_->length || state.phase != phase_)) Break();
@@ -205,11 +215,15 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
     if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
     if (made.schedule->length == state.length) {
       phase_ = state.phase;
-      Adopt(std::move(made.schedule), lock);
+      Adopt(std::move(made.schedule), state.period, lock);
     }
   }
   std::vector<double> seconds;
   const bool measured = timer_.Collect(&seconds);
+  if (measured) {
+    record_.Measured({&seconds, &timer_.offsets(), hints_.DoneAtNs(timer_.first())}, Link(),
+                     traffic_.meter().EndLog());
+  }
   const bool drifted = measured && seconds.size() == state.length &&
                        (seconds_.size() != seconds.size() ||
                         std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
@@ -222,11 +236,14 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
     if (turns_ && job_.Take(&made)) {
       if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
       phase_ = state.phase;
-      Adopt(std::move(made.schedule), lock);
+      Adopt(std::move(made.schedule), state.period, lock);
     }
   } else if (schedule_ != nullptr && period_ % kMeasureEvery == kMeasuredFirst) {
     timer_.Start(schedule_->length);
+    record_.StartMeasuring(schedule_, Capacity());
+    traffic_.meter().StartLog(LoopRecord::kMostMoves);
   }
+  if (schedule_ != nullptr) BeginIteration(state);
 }
 
 void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
@@ -278,12 +295,13 @@ policy::LinkRates DeviceLoop::Link() const {
   return link;
 }
 
-void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
+void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods,
+                       Lock& lock) {
   traffic_.Deactivate();
   if (!traffic_.Quiet() && !executor_->Await(lock, [&] { return traffic_.Quiet(); })) return;
   if (schedule_ == nullptr) {
-    plain_length_ =
-        plain_count_ > schedule->length && schedule->length < kPlainRing ? schedule->length : 0;
+    const uint32_t plain = plain_.Planned(schedule->length, plain_periods);
+    record_.PlainIterations(plain, schedule->length, phase_);
   }
   schedule_ = std::move(schedule);
   ++generation_;
@@ -314,6 +332,7 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock) {
 }
 
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {
+  record_.Moved(action, to_device);
   if (to_device) {
     residency_.MovedToDevice(action.allocation, action.offset, action.bytes);
   } else {
@@ -341,30 +360,20 @@ void DeviceLoop::Break() {
   schedule_.reset();
   best_.reset();
   settled_ = false;
-  plain_length_ = 0;
-  plain_count_ = 0;
+  plain_.Forget();
+  record_.Broken();
   plain_seconds_ = 0;  // of that period: the next one may be longer
   slower_ = 0;
   // From here on the driver moves pages by itself.
   residency_.ForgetAll();
 }
 
-// While nothing is planned, each launch leaves an event, so that the period before the first plan
-// is known when it is found.
-void DeviceLoop::ClockPlain(const LaunchView& launch) {
-  if (plain_ring_.size() < kPlainRing) plain_ring_.resize(kPlainRing);
-  CUevent& event = plain_ring_[plain_count_++ % kPlainRing];
-  if (event == nullptr) event = hints_.NewEvent(CU_EVENT_DEFAULT);
-  hints_.Record(event, launch.stream, launch.per_thread);
-}
-
-void DeviceLoop::ReadPlainPeriod() {
-  if (plain_length_ == 0) return;
-  const CUevent begin = plain_ring_[(plain_count_ - 1 - plain_length_) % kPlainRing];
-  const CUevent end = plain_ring_[(plain_count_ - 1) % kPlainRing];
-  if (!hints_.Done(end)) return;
-  plain_seconds_ = hints_.Elapsed(begin, end);
-  plain_length_ = 0;
+void DeviceLoop::ReadPlainPeriods() {
+  PlainClock::Seconds seconds;
+  const uint32_t count = plain_.Collect(&seconds);
+  if (count == 0) return;
+  plain_seconds_ = seconds[0];
+  record_.PlainTook(seconds, count);
 }
 
 // What the period before the last one took, 0 when that is not known yet.
@@ -378,11 +387,12 @@ double DeviceLoop::LastPeriodSeconds() {
 // plan that does not pay is given up.
 void DeviceLoop::Judge(Lock& lock) {
   if (streams_.empty()) return;
-  ReadPlainPeriod();
+  ReadPlainPeriods();
   bool worse = false;
   if (const double took = LastPeriodSeconds(); took > 0) {
     statistics_.last_seconds = took;
     statistics_.last_bound = schedule_->bound_seconds;
+    record_.Took(took);
     slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
     worse = best_ != nullptr && schedule_ != best_ && took > best_seconds_ * (1 + kWorse);
     if (best_ == nullptr || took < best_seconds_) {
@@ -397,7 +407,8 @@ void DeviceLoop::Judge(Lock& lock) {
     TurnOff("planned periods take longer than plain managed memory", lock);
   } else if (worse) {
     settled_ = true;
-    Adopt(best_, lock);
+    record_.Note(false, "a later plan was slower than an earlier one, which runs again");
+    Adopt(best_, /*plain_periods=*/0, lock);
   }
 }
 
@@ -452,6 +463,7 @@ void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent
 void DeviceLoop::LetGo(const char* what, Lock& lock) {
   if (++statistics_.let_go == 1)
     ATP_LOG_WARN("device %d: %s; the launch goes on without it", device_, what);
+  record_.Note(false, "%s; a launch went on without it", what);
   if (statistics_.let_go >= kLetGoLimit) TurnOff(what, lock);
 }
 
@@ -467,6 +479,7 @@ void DeviceLoop::TurnOff(const char* why, Lock& lock) {
   }
   mode_ = Mode::kOff;
   ATP_LOG_WARN("device %d: no hints from now on: %s", device_, why);
+  record_.Note(true, "no hints any more: %s", why);
 }
 
 void DeviceLoop::Stop() {

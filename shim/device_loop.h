@@ -17,8 +17,10 @@
 #include "shim/executor.h"
 #include "shim/hints.h"
 #include "shim/loop.h"
+#include "shim/loop_record.h"
 #include "shim/mover.h"
 #include "shim/period_timer.h"
+#include "shim/plain_clock.h"
 #include "shim/plan_job.h"
 #include "shim/recorder.h"
 #include "shim/residency.h"
@@ -55,12 +57,12 @@ class DeviceLoop : private Traffic::Observer {
   bool StartWatching();
   void StartExecutor();
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
-  void Adopt(std::shared_ptr<const Schedule> schedule, Lock& lock);
+  void Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods, Lock& lock);
   void RequestPlan(const policy::PeriodState& state);
   policy::LinkRates Link() const;
   void Break();
-  void ClockPlain(const LaunchView& launch);
-  void ReadPlainPeriod();
+  void BeginIteration(const policy::PeriodState& state);
+  void ReadPlainPeriods();
   double LastPeriodSeconds();
   void Judge(Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
@@ -115,11 +117,9 @@ class DeviceLoop : private Traffic::Observer {
   std::shared_ptr<const Schedule> best_;
   double best_seconds_ = 0;
   bool settled_ = false;  // a later plan was worse than `best_`: no more plans until a break
-  static constexpr uint64_t kPlainRing = 4096;
-  std::vector<CUevent> plain_ring_;
-  uint64_t plain_count_ = 0;   // launches since the last break
-  uint32_t plain_length_ = 0;  // of the period whose events are still to be read
-  double plain_seconds_ = 0;   // that period, on plain managed memory; 0 = not known
+  PlainClock plain_;
+  double plain_seconds_ = 0;  // the last period on plain managed memory; 0 = not known
+  LoopRecord record_;
   unsigned slower_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "shim/reentry.h"
 #include "shim/report.h"
 #include "shim/resolve.h"
+#include "shim/run_record.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
 
@@ -35,6 +36,7 @@ void AtExit() {
   if (!Active()) return;
   if (g_placing.exchange(false)) StopHints();
   WriteReport();
+  EndRunRecord();
 }
 
 // The driver does not survive a fork once it is initialised, and neither do our locks and threads:

@@ -28,7 +28,21 @@ void LinkMeter::Moved(bool to_device, uint64_t begin_ns, uint64_t end_ns, uint64
   if (end_ns <= begin) return;
   d.ring[d.count++ % kRing] = {begin, end_ns, bytes, begin_ns < d.last_end};
   d.last_end = end_ns;
+  if (log_.most == 0) return;
+  if (log_.moves.size() < log_.most) {
+    log_.moves.push_back({begin, end_ns, bytes, to_device});
+  } else {
+    log_.cut = true;
+  }
 }
+
+void LinkMeter::StartLog(size_t most) {
+  log_ = {};
+  log_.most = most;
+  log_.moves.reserve(most);
+}
+
+LinkMeter::Log LinkMeter::EndLog() { return std::exchange(log_, {}); }
 
 std::vector<LinkMeter::Span> LinkMeter::Spans(int direction) const {
   const Direction& d = directions_[direction];

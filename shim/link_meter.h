@@ -16,6 +16,19 @@ class LinkMeter {
   // directions. Moves of a direction come in the order of their ends.
   void Moved(bool to_device, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes);
 
+  // Keeps each move from now on, at most so many (one that is left out sets `cut`).
+  struct Logged {
+    uint64_t begin_ns, end_ns, bytes;  // on the link
+    bool to_device;
+  };
+  struct Log {
+    std::vector<Logged> moves;
+    size_t most = 0;
+    bool cut = false;
+  };
+  void StartLog(size_t most);
+  Log EndLog();
+
   struct Rates {  // bytes per second, 0 = not known
     double alone = 0;
     double duplex = 0;  // while the other direction moves too
@@ -44,6 +57,7 @@ class LinkMeter {
   Rates Estimate(int direction) const;
 
   std::array<Direction, 2> directions_{};
+  Log log_;
 };
 
 }  // namespace atp::shim

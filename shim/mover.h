@@ -117,6 +117,8 @@ class Traffic {
   };
   const Counters& counters() const { return counters_; }
   const LinkMeter& meter() const { return meter_; }
+  LinkMeter& meter() { return meter_; }
+  uint64_t resident() const { return resident_; }  // the account, in bytes
 
   std::vector<Mover*> movers();
 

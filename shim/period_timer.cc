@@ -30,8 +30,10 @@ bool PeriodTimer::Collect(std::vector<double>* seconds) {
     if (!port_->Done(end_[i])) return false;
   }
   seconds->resize(length_);
+  offsets_.resize(length_);
   for (uint32_t i = 0; i < length_; ++i) {
     (*seconds)[i] = std::max(0.0, port_->Elapsed(begin_[i], end_[i]));
+    offsets_[i] = i == 0 ? 0 : port_->Elapsed(begin_[0], begin_[i]);
   }
   collecting_ = false;
   return true;

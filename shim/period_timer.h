@@ -27,10 +27,15 @@ class PeriodTimer {
   void Drop() { measuring_ = collecting_ = false; }
   // True once, when the finished period's times have arrived; asked again until then.
   bool Collect(std::vector<double>* seconds);
+  // Of the period collected last: when each launch began, in seconds after the first one did, and
+  // the event behind which that one did.
+  const std::vector<double>& offsets() const { return offsets_; }
+  CUevent first() const { return begin_.empty() ? nullptr : begin_[0]; }
 
  private:
   HintPort* port_;
   std::vector<CUevent> begin_, end_;
+  std::vector<double> offsets_;
   uint32_t length_ = 0;
   bool measuring_ = false, collecting_ = false;
 };

@@ -28,6 +28,7 @@ PlanOutput MakeSchedule(PlanInput input) {
       BuildSchedule(plan, input.period.placed,
                     static_cast<uint32_t>(input.period.trace.launches.size()), input.piece_bytes));
   schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
+  schedule->trace = std::make_shared<const policy::Trace>(std::move(input.period.trace));
   output.schedule = std::move(schedule);
   return output;
 }

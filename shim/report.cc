@@ -10,6 +10,7 @@
 #include "shim/findings.h"
 #include "shim/lifecycle.h"
 #include "shim/placement.h"
+#include "shim/report_page.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
@@ -97,6 +98,7 @@ void WriteFindings(JsonFile* file) {
 
 void WriteReport() {
   if (Settings().report_file[0] == '\0') return;
+  if (IsPageName(Settings().report_file)) return WritePage();
   const int fd = OpenNamedFile(Settings().report_file, /*append=*/false);
   if (fd < 0) return;
   JsonFile file(fd);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "policy/planner.h"
@@ -47,8 +48,9 @@ struct Schedule {
   std::vector<uint32_t> oldest_flag;  // per eviction: the smallest flag index that it or a later
                                       // one of the period waits for
   uint32_t flagged = 0;  // positions after which an event is recorded, because an eviction follows
-  std::vector<Placed> tensors;       // what the period touches
-  std::vector<Action> out_at_start;  // ranges that are on the host when a period starts
+  std::vector<Placed> tensors;                 // what the period touches
+  std::shared_ptr<const policy::Trace> trace;  // what was planned; its tensor i is tensors[i]
+  std::vector<Action> out_at_start;            // ranges that are on the host when a period starts
   uint64_t moved_in_bytes = 0, moved_out_bytes = 0;  // copied in a period
   double promise_seconds = 0;
   double bound_seconds = 0;  // bound_safe of the trace as the shim sees it

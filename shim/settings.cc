@@ -54,6 +54,12 @@ bool ParseExecutor(const char* text, Configuration* s) {
   return s->real_threads || strcmp(text, "auto") == 0;
 }
 
+bool ParseRecord(const char* text, Configuration* s) {
+  bool on = false;
+  if (text[0] == '/') return CopyName(text, s->record_folder, sizeof s->record_folder);
+  return ParseBool(text, &on) && (s->no_record = !on, true);
+}
+
 bool ParseLogLevel(const char* text, Configuration*) {
   static constexpr struct {
     const char* name;
@@ -117,6 +123,7 @@ constexpr struct {
      [](const char* t, Configuration* s) {
        return CopyName(t, s->report_file, sizeof s->report_file);
      }},
+    {"ATP_RECORD", "off or the absolute name of a folder", ParseRecord},
 };
 
 Configuration settings;

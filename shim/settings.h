@@ -64,7 +64,9 @@ struct Configuration {
   char log_file[512] = "";
   char trace_file[512] = "";
   char report_file[512] = "";
-  char native_sites[512] = "";  // beginnings of file names of libraries, separated by commas
+  bool no_record = false;        // ATP_RECORD=off
+  char record_folder[512] = "";  // of the record file; empty = the first of the usual ones
+  char native_sites[512] = "";   // beginnings of file names of libraries, separated by commas
   char exporters_file[512] = "";
   bool exporters_off = false;
   bool Disabled(Disable part) const { return (disabled & part) != 0; }

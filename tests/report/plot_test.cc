@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/plot.h"
+#include "report/plot.h"
 
 #include <gtest/gtest.h>
 
-namespace atp::cli {
+namespace atp::report {
 namespace {
 
 TEST(Plot, TicksAreRoundAndCoverTheRange) {
@@ -39,4 +39,4 @@ TEST(Plot, AnEmptySeriesIsNoError) {
 }
 
 }  // namespace
-}  // namespace atp::cli
+}  // namespace atp::report
