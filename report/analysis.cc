@@ -7,6 +7,7 @@
 
 #include "policy/bounds.h"
 #include "report/intervals.h"
+#include "report/words.h"
 
 namespace atp::report {
 namespace {
@@ -19,6 +20,10 @@ using protocol::RunRecordRow;
 using protocol::RunRecordTensor;
 
 constexpr double kNsPerSecond = 1e9;
+
+std::string NameOf(const MeasuredIteration& m, const RunRecordLaunch& launch) {
+  return SayKernel(m.NameOf(launch));
+}
 
 policy::Trace TraceOf(const MeasuredIteration& m) {
   policy::Trace trace;
@@ -33,7 +38,7 @@ policy::Trace TraceOf(const MeasuredIteration& m) {
   }
   for (const RunRecordLaunch& l : m.launches) {
     policy::Launch launch;
-    launch.name = m.NameOf(l);
+    launch.name = NameOf(m, l);
     launch.seconds = l.best;
     for (uint32_t i = 0; i < l.uses; ++i) {
       const uint32_t use = m.uses[l.first_use + i];
@@ -174,7 +179,7 @@ void FindAllocations(const MeasuredIteration& m, Analysis* a) {
   for (const RunRecordLaunch& launch : m.launches) {
     for (uint32_t i = 0; i < launch.uses; ++i) {
       std::string& first = first_used_by[m.uses[launch.first_use + i] / 4];
-      if (first.empty()) first = m.NameOf(launch);
+      if (first.empty()) first = NameOf(m, launch);
     }
   }
   for (size_t i = 0; i < m.tensors.size(); ++i) {
@@ -209,7 +214,7 @@ Analysis Analyse(const DeviceRun& run) {
   a.measured = true;
   a.number = m.head.row;
   for (const RunRecordLaunch& l : m.launches) {
-    a.launches.push_back({m.NameOf(l), l.begin, l.end, l.best, {}, l.resident_bytes});
+    a.launches.push_back({NameOf(m, l), l.begin, l.end, l.best, {}, l.resident_bytes});
     a.seconds = std::max(a.seconds, l.end);
   }
   for (const IterationTime& it : a.iterations) {

@@ -26,7 +26,7 @@ section { background: var(--card); border: 1px solid var(--grid); border-radius:
   padding: 22px 24px; margin-bottom: 24px; }
 .words { border-left: 4px solid var(--accent); padding: 4px 0 4px 16px; margin: 14px 0; }
 .words ul { list-style: none; padding: 0; margin: 0; font-size: 16px; }
-.words li { margin: 4px 0; } .words p { color: var(--ink); font-size: 16px; }
+.words li { margin: 4px 0; } li, p { overflow-wrap: anywhere; } .words p { color: var(--ink); font-size: 16px; }
 .tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 16px 0; }
 .tile { flex: 1 1 130px; border: 1px solid var(--grid); border-radius: 8px; padding: 10px 14px; }
 .tile b { display: block; font-size: 21px; white-space: nowrap; }
@@ -37,7 +37,8 @@ table { border-collapse: collapse; width: 100%; font-size: 14px; margin: 8px 0; 
 th, td { padding: 5px 10px; border-bottom: 1px solid var(--grid); text-align: right;
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; white-space: normal; vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; }
+th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 12em; }
+@media (max-width: 600px) { body { padding: 12px 8px; } section { padding: 16px 12px; } }
 )css";
 
 }  // namespace atp::report

@@ -131,7 +131,7 @@ class PanelPainter {
     for (const auto& [x, y] : s.points) {
       const std::string title = "<title>" + Number(x) + ": " + Number(y) + "</title>";
       if (y <= y_high_) {
-        svg += "<circle cx=\"" + Number(X(x)) + "\" cy=\"" + Number(Y(y)) + "\" r=\"2.6\"" +
+        svg += "<circle cx=\"" + Number(X(x)) + "\" cy=\"" + Number(Y(y)) + "\" r=\"3.2\"" +
                Fill(s.color) + ">" + title + "</circle>\n";
         continue;
       }

@@ -28,7 +28,7 @@ std::string Place(const Analysis& a) {
   }
   return "in front of launches " + std::to_string(span.first + 1) + " to " +
          std::to_string(span.last + 1) + " of " + std::to_string(a.launches.size()) + " (" + first +
-         " ... " + last + ")";
+         (first == last ? "" : " ... " + last) + ")";
 }
 
 std::string WaitSentence(const Analysis& a) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/words.h"
 
+#include <cxxabi.h>
+
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <string_view>
 
 namespace atp::report {
 namespace {
@@ -43,7 +47,7 @@ std::string SayBytes(double bytes) {
 }
 
 std::string SaySeconds(double seconds) {
-  if (seconds <= 0) return "0";
+  if (seconds < 5e-9) return "0";
   const Unit unit = TimeUnit(seconds);
   return Short(seconds * unit.factor) + " " + unit.name;
 }
@@ -54,6 +58,29 @@ std::string SayPercent(double part, double whole) {
 }
 
 std::string SayTimes(double ratio) { return Format("%.2f", ratio); }
+
+std::string SayKernel(const std::string& symbol) {
+  int status = 0;
+  char* readable = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
+  if (readable == nullptr) return symbol;
+  std::string name = readable;
+  std::free(readable);
+  // Of what stands outside of template arguments: the last word before the parameters.
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
+    if (depth > 0) continue;
+    constexpr std::string_view kUnnamed = "(anonymous namespace)";
+    if (name.compare(i, kUnnamed.size(), kUnnamed) == 0) {
+      i += kUnnamed.size() - 1;
+      continue;
+    }
+    if (name[i] == ' ') begin = i + 1;
+    if (name[i] == '(' && i > begin) return name.substr(begin, i - begin);
+  }
+  return name;
+}
 
 std::string SayCount(uint64_t count, const char* noun) {
   const std::string number = std::to_string(count) + " " + noun;

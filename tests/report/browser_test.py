@@ -68,10 +68,10 @@ def browse(browser, folder, page, scheme, width, *more):
 
 def look(browser, folder, page, scheme, width):
     dom = browse(browser, folder, page, scheme, width, "--dump-dom")
-    match = re.search(r'<pre id="found">(.*?)</pre>', dom, re.S)
-    if not match:
+    answers = re.findall(r'<pre id="found">({.*?})</pre>', dom, re.S)
+    if not answers:
         sys.exit(f"the browser did not come to the end of the page: {dom[-500:]}")
-    found = json.loads(match.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    found = json.loads(answers[0].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
     wrong = [f"{len(found[what])} {what}: {found[what][:5]}" for what in ("overlaps", "outside", "pale") if found[what]]
     if found["charts"] < 5 or found["tables"] < 4:
         wrong.append(f"{found['charts']} charts and {found['tables']} tables")
