@@ -29,24 +29,36 @@ missing_packages() {
   echo "${missing[*]}"
 }
 
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
 need_packages() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     say "note: no Debian package tools here; going on in the hope that these are installed: $*"
     return
   fi
-  local missing as_root=()
+  local missing
   missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   say "To be installed with apt-get: $missing"
   refuse_install
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || die "not root and no sudo: install these packages first: $missing"
-    as_root=(sudo)
-  fi
-  "${as_root[@]}" apt-get update -qq >&2 || die "apt-get update failed"
+  [ "$(id -u)" = 0 ] || command -v sudo >/dev/null || die "not root and no sudo: install these packages first: $missing"
+  as_root apt-get update -qq >&2 || die "apt-get update failed"
   # shellcheck disable=SC2086  # one word per package
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 \
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 \
     $missing >/dev/null || die "apt-get could not install: $missing"
+}
+
+# A package that not every release has: where it cannot be installed something is left out, and that is said.
+want_package() {  # want_package PACKAGE WHAT_IS_LEFT_OUT
+  local why=
+  if ! command -v apt-cache >/dev/null || [ -z "$(missing_packages "$1")" ]; then return; fi
+  if [ "$NO_INSTALL" = 1 ]; then
+    why="--no-install was given"
+  elif [ -z "$(apt-cache show --no-all-versions "$1" 2>/dev/null)" ]; then
+    as_root apt-get update -qq >&2 || true
+    [ -n "$(apt-cache show --no-all-versions "$1" 2>/dev/null)" ] || why="this release has no such package"
+  fi
+  if [ -n "$why" ]; then say "note: $1 is not installed ($why): $2"; else need_packages "$1"; fi
 }
 
 # Prints the folder of a usable CUDA toolkit (13.x), nothing when there is none. In the order in which cmake/Cuda.cmake finds them.

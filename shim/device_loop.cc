@@ -195,12 +195,6 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   }
 }
 
-// An iteration by plan, or the first one after another plan.
-void DeviceLoop::BeginIteration(const policy::PeriodState& state) {
-  record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), state.phase,
-                     state.length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
-}
-
 void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   ++statistics_.periods;
   if (schedule_ != nullptr && (state.length != schedule_->length || state.phase != phase_)) Break();
@@ -243,7 +237,9 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
     record_.StartMeasuring(schedule_, Capacity());
     traffic_.meter().StartLog(LoopRecord::kMostMoves);
   }
-  if (schedule_ != nullptr) BeginIteration(state);
+  if (schedule_ == nullptr) return;
+  record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), state.phase,
+                     state.length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
 }
 
 void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
@@ -332,7 +328,7 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_
 }
 
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {
-  record_.Moved(action, to_device);
+  record_.Moved(action, to_device, /*copied=*/!action.clean || !IsDuplicated(action));
   if (to_device) {
     residency_.MovedToDevice(action.allocation, action.offset, action.bytes);
   } else {

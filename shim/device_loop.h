@@ -61,7 +61,6 @@ class DeviceLoop : private Traffic::Observer {
   void RequestPlan(const policy::PeriodState& state);
   policy::LinkRates Link() const;
   void Break();
-  void BeginIteration(const policy::PeriodState& state);
   void ReadPlainPeriods();
   double LastPeriodSeconds();
   void Judge(Lock& lock);

@@ -201,14 +201,17 @@ void LoopRecord::Broken() {
   submitted_.clear();
 }
 
-void LoopRecord::Moved(const Action& action, bool to_device) {
-  if (out_ == nullptr || action.touch) return;
-  (to_device      ? current_.in_bytes
-   : action.clean ? current_.dropped_bytes
-                  : current_.out_bytes) += action.bytes;
-  (to_device      ? out_->in_bytes
-   : action.clean ? out_->dropped_bytes
-                  : out_->out_bytes) += action.bytes;
+void LoopRecord::Moved(const Action& action, bool to_device, bool copied) {
+  // What should be in its place already copies nothing.
+  if (out_ == nullptr || action.touch || action.in_place) return;
+  const auto add = [&](uint64_t* row, uint64_t* all) { *row += action.bytes, *all += action.bytes; };
+  if (to_device) {
+    add(&current_.in_bytes, &out_->in_bytes);
+  } else if (copied) {
+    add(&current_.out_bytes, &out_->out_bytes);
+  } else {
+    add(&current_.dropped_bytes, &out_->dropped_bytes);
+  }
 }
 
 void LoopRecord::StartMeasuring(std::shared_ptr<const Schedule> schedule, uint64_t capacity) {

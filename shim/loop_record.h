@@ -39,7 +39,8 @@ class LoopRecord {
   void PlainIterations(uint32_t count, uint32_t launches, uint32_t phase);
   void PlainTook(const PlainClock::Seconds& seconds, uint32_t count);
   void Broken();  // the iteration under way will not end as such
-  void Moved(const Action& action, bool to_device);
+  // `copied`: to the host; false = the copy there was valid.
+  void Moved(const Action& action, bool to_device, bool copied);
 
   // A measured iteration: it is about to start, its launches are submitted, its times are there.
   void StartMeasuring(std::shared_ptr<const Schedule> schedule, uint64_t capacity);

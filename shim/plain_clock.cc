@@ -8,8 +8,8 @@ namespace atp::shim {
 void PlainClock::Launch(const LaunchView& launch) {
   if (ring_.size() < kRing) ring_.resize(kRing);
   CUevent& event = ring_[count_++ % kRing];
-  if (event == nullptr) event = hints_->NewEvent(CU_EVENT_DEFAULT);
-  hints_->Record(event, launch.stream, launch.per_thread);
+  if (event == nullptr) event = port_->NewEvent();
+  port_->Record(event, launch.stream, launch.per_thread);
 }
 
 uint32_t PlainClock::Planned(uint32_t length, uint64_t periods) {
@@ -21,9 +21,9 @@ uint32_t PlainClock::Planned(uint32_t length, uint64_t periods) {
 }
 
 uint32_t PlainClock::Collect(Seconds* seconds) {
-  if (length_ == 0 || !hints_->Done(At(0))) return 0;
+  if (length_ == 0 || !port_->Done(At(0))) return 0;
   for (uint32_t i = 0; i < periods_; ++i) {
-    (*seconds)[i] = hints_->Elapsed(At(uint64_t{i + 1} * length_), At(uint64_t{i} * length_));
+    (*seconds)[i] = port_->Elapsed(At(uint64_t{i + 1} * length_), At(uint64_t{i} * length_));
   }
   length_ = 0;
   return periods_;

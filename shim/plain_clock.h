@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "shim/hints.h"
 #include "shim/loop.h"
+#include "shim/mover.h"
 
 namespace atp::shim {
 
@@ -18,7 +18,7 @@ class PlainClock {
  public:
   static constexpr uint32_t kMostPeriods = 8;
 
-  explicit PlainClock(DriverHints* hints) : hints_(hints) {}
+  explicit PlainClock(HintPort* port) : port_(port) {}
   void Launch(const LaunchView& launch);
   // A plan begins with the launch just seen: the `periods` before it, of `length` launches, are to
   // be timed. Gives how many of them can be.
@@ -32,7 +32,7 @@ class PlainClock {
   static constexpr uint64_t kRing = 4096;
   CUevent At(uint64_t back) const { return ring_[(count_ - 1 - back) % kRing]; }
 
-  DriverHints* hints_;
+  HintPort* port_;
   std::vector<CUevent> ring_;
   uint64_t count_ = 0;   // launches since the last Forget
   uint32_t length_ = 0;  // of the periods still to be read; 0 = none
