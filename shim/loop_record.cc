@@ -204,7 +204,9 @@ void LoopRecord::Broken() {
 void LoopRecord::Moved(const Action& action, bool to_device, bool copied) {
   // What should be in its place already copies nothing.
   if (out_ == nullptr || action.touch || action.in_place) return;
-  const auto add = [&](uint64_t* row, uint64_t* all) { *row += action.bytes, *all += action.bytes; };
+  const auto add = [&](uint64_t* row, uint64_t* all) {
+    *row += action.bytes, *all += action.bytes;
+  };
   if (to_device) {
     add(&current_.in_bytes, &out_->in_bytes);
   } else if (copied) {
