@@ -40,10 +40,6 @@ constexpr uint64_t kLetGoLimit = 8;
 
 unsigned long long Count(uint64_t n) { return n; }
 
-// Bytes per second of the link until evictions have shown it: PCIe 4 x16, as reached by copies of 2
-// MiB.
-constexpr double kAssumedRate = 24e9;
-
 double Sum(const std::vector<double>& values) {
   double sum = 0;
   for (double v : values) sum += v;
@@ -215,8 +211,8 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   std::vector<double> seconds;
   const bool measured = timer_.Collect(&seconds);
   if (measured) {
-    record_.Measured({&seconds, &timer_.offsets(), hints_.DoneAtNs(timer_.first())}, Link(),
-                     traffic_.meter().EndLog());
+    record_.Measured({&seconds, &timer_.offsets(), hints_.DoneAtNs(timer_.first())},
+                     traffic_.meter().Link(), traffic_.meter().EndLog());
   }
   const bool drifted = measured && seconds.size() == state.length &&
                        (seconds_.size() != seconds.size() ||
@@ -259,7 +255,7 @@ void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
-  input.period.trace.link = Link();
+  input.period.trace.link = traffic_.meter().Link();
   const policy::LinkRates& link = input.period.trace.link;
   if (seconds_.empty()) {
     const auto excess = static_cast<double>(footprint - input.capacity);
@@ -273,22 +269,6 @@ void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
       link.duplex_h2d * 1e-9, link.duplex_d2h * 1e-9);
   input.period.trace.device_bytes = input.capacity;
   job_.Request(std::move(input), turns_);
-}
-
-// What the movers have measured; what they have not is guessed from what they have.
-policy::LinkRates DeviceLoop::Link() const {
-  const LinkMeter::Rates in = traffic_.meter().ToDevice(), out = traffic_.meter().ToHost();
-  const auto either = [](double a, double b) { return a > 0 ? a : b; };
-  policy::LinkRates link;
-  link.h2d = std::max(either(in.alone, out.alone), in.duplex);
-  link.d2h = std::max(either(out.alone, in.alone), out.duplex);
-  if (link.h2d == 0) link.h2d = either(link.d2h, kAssumedRate);
-  if (link.d2h == 0) link.d2h = link.h2d;
-  if (in.duplex > 0 && out.duplex > 0) {
-    link.duplex_h2d = in.duplex;
-    link.duplex_d2h = out.duplex;
-  }
-  return link;
 }
 
 void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods,

@@ -59,7 +59,6 @@ class DeviceLoop : private Traffic::Observer {
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods, Lock& lock);
   void RequestPlan(const policy::PeriodState& state);
-  policy::LinkRates Link() const;
   void Break();
   void ReadPlainPeriods();
   double LastPeriodSeconds();

@@ -10,6 +10,10 @@ namespace {
 constexpr double kNsPerSecond = 1e9;
 constexpr size_t kEnough = 16;  // moves; fewer say little
 
+// Bytes per second of the link until evictions have shown it: PCIe 4 x16, as reached by copies of 2
+// MiB.
+constexpr double kAssumedRate = 24e9;
+
 double Quantile(std::vector<double> values, double share) {
   if (values.size() < kEnough) return 0;
   const auto at =
@@ -76,6 +80,21 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   rates.duplex = Quantile(std::move(duplex), 0.5);
   if (rates.alone > 0) rates.duplex = std::min(rates.duplex, rates.alone);
   return rates;
+}
+
+policy::LinkRates LinkMeter::Link() const {
+  const LinkMeter::Rates in = ToDevice(), out = ToHost();
+  const auto either = [](double a, double b) { return a > 0 ? a : b; };
+  policy::LinkRates link;
+  link.h2d = std::max(either(in.alone, out.alone), in.duplex);
+  link.d2h = std::max(either(out.alone, in.alone), out.duplex);
+  if (link.h2d == 0) link.h2d = either(link.d2h, kAssumedRate);
+  if (link.d2h == 0) link.d2h = link.h2d;
+  if (in.duplex > 0 && out.duplex > 0) {
+    link.duplex_h2d = in.duplex;
+    link.duplex_d2h = out.duplex;
+  }
+  return link;
 }
 
 }  // namespace atp::shim

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/trace.h"
+
 namespace atp::shim {
 
 class LinkMeter {
@@ -40,6 +42,8 @@ class LinkMeter {
   // fastest had the link to themselves while the driver was busy with the other.
   Rates ToDevice() const { return Estimate(1); }
   Rates ToHost() const { return Estimate(0); }
+  // Both for the planner; what has not been measured is guessed from what has.
+  policy::LinkRates Link() const;
 
  private:
   static constexpr size_t kRing = 512;  // moves remembered a direction
