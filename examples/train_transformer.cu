@@ -19,7 +19,7 @@ constexpr double kTolerance = 1e-3;
 
 struct Settings {
   Config config;
-  long iterations = 10, buckets = 1;
+  long iterations = 10, buckets = 1, evaluate_every = 0;
   std::string text;
   bool check = false;
 };
@@ -37,6 +37,8 @@ Settings ParseSettings(int argc, char** argv) {
               "lengths of sequences, from which each iteration draws one: multiples of "
               "sequence / buckets");
   options.Add("--iterations", &iterations, 1, 1000000000, "training steps");
+  options.Add("--evaluate-every", &s.evaluate_every, 0, 1000000000,
+              "after so many iterations the mean loss of some batches is printed; 0: never");
   options.Add("--seed", &seed, 0, 2147483647, "seed of weights and batches");
   options.Add("--text", &s.text, "file to learn from (default: tiny.txt beside the program)");
   options.Add("--check", &s.check, "compare with a reference on the CPU; slow");
@@ -98,6 +100,39 @@ uint64_t WeightsChecksum(const Model& model) {
   return sum;
 }
 
+// Where the texts of a step go, on the device.
+struct Batch {
+  int *tokens, *targets;
+  std::vector<int> host_tokens, host_targets;
+
+  void Cut(const std::vector<unsigned char>& text, const BatchShape& shape, int number) {
+    CutBatch(text, shape, number, &host_tokens, &host_targets);
+  }
+  void Send(const BatchShape& shape) {
+    const size_t bytes = shape.tokens() * sizeof(int);
+    CHECK_CUDA(cudaMemcpy(tokens, host_tokens.data(), bytes, cudaMemcpyHostToDevice));
+    CHECK_CUDA(cudaMemcpy(targets, host_targets.data(), bytes, cudaMemcpyHostToDevice));
+  }
+};
+
+// The mean loss of batches that are the same in every evaluation.
+void Evaluate(const Settings& s, const std::vector<unsigned char>& text, int iteration,
+              Batch* batch, Model* model) {
+  constexpr int kBatches = 4;
+  const BatchShape shape = {s.config.batch, s.config.sequence, ~s.config.seed};
+  model->SetSequence(shape.sequence);
+  Stopwatch watch;
+  watch.Start();
+  float sum = 0;
+  for (int b = 1; b <= kBatches; ++b) {
+    batch->Cut(text, shape, b);
+    batch->Send(shape);
+    model->Forward(batch->tokens, batch->targets);
+    sum += model->Loss();
+  }
+  std::printf("evaluation after %d  loss %.6f  ms %.4f\n", iteration, sum / kBatches, watch.Stop());
+}
+
 bool Train(const Settings& s) {
   const std::vector<unsigned char> text = ReadText(s.text, s.config.sequence);
   AdamW adam;
@@ -105,23 +140,23 @@ bool Train(const Settings& s) {
   adam.learning_rate = std::fmin(1e-3f, 0.256f / float(s.config.width));
   DeviceMemory memory;
   Model model(s.config, &memory);
-  int* tokens = memory.Allocate<int>("tokens", s.config.tokens());
-  int* targets = memory.Allocate<int>("targets", s.config.tokens());
+  Batch batch;
+  batch.tokens = memory.Allocate<int>("tokens", s.config.tokens());
+  batch.targets = memory.Allocate<int>("targets", s.config.tokens());
   std::printf("footprint %zu bytes in %zu tensors\n", memory.bytes(), memory.count());
 
   Stopwatch watch;
   Checker* checker = s.check ? new Checker(s.config) : nullptr;
-  std::vector<int> host_tokens, host_targets;
   for (int i = 1; i <= s.iterations; ++i) {
     const BatchShape shape = {s.config.batch, DrawSequence(s, i), s.config.seed};
-    const size_t token_bytes = shape.tokens() * sizeof(int);
-    CutBatch(text, shape, i, &host_tokens, &host_targets);
+    batch.Cut(text, shape, i);
     model.SetSequence(shape.sequence);
     watch.Start();
-    CHECK_CUDA(cudaMemcpy(tokens, host_tokens.data(), token_bytes, cudaMemcpyHostToDevice));
-    CHECK_CUDA(cudaMemcpy(targets, host_targets.data(), token_bytes, cudaMemcpyHostToDevice));
-    model.ForwardBackward(tokens, targets);
-    if (checker) checker->Step(shape.sequence, host_tokens, host_targets, model, model.Loss());
+    batch.Send(shape);
+    model.ForwardBackward(batch.tokens, batch.targets);
+    if (checker) {
+      checker->Step(shape.sequence, batch.host_tokens, batch.host_targets, model, model.Loss());
+    }
     model.Update(adam, i);
     if (checker) checker->Update(adam, i);
     const float ms = watch.Stop();
@@ -129,6 +164,7 @@ bool Train(const Settings& s) {
     std::printf("iter %d  loss %.6f  ms %.4f\n", i, loss, ms);
     std::fflush(stdout);
     if (!std::isfinite(loss)) return false;
+    if (s.evaluate_every > 0 && i % s.evaluate_every == 0) Evaluate(s, text, i, &batch, &model);
   }
   PrintChecksum(WeightsChecksum(model));
   bool right = true;

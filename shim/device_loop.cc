@@ -55,6 +55,7 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
       hints_(context, device),
       traffic_(&hints_, budget_ - std::min(budget_, HeadRoom(budget_))),
       timer_(&hints_),
+      streams_(&hints_),
       plain_(&hints_) {
   traffic_.Observe(this);
 }
@@ -68,7 +69,7 @@ void DeviceLoop::OnAlloc(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   allocation->shown = true;
   managed_bytes_ += allocation->mapped_bytes;
-  fitting_phase_ = kNoPhase;
+  phases_.ForgetWhatFits();
   if (mode_ == Mode::kWatch) residency_.Add(allocation);
   if (mode_ == Mode::kFits && managed_bytes_ > Capacity() &&
       Settings().policy == Policy::kLearned) {
@@ -111,11 +112,8 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
-  const auto is = [&](const Placed& t) { return t.allocation == allocation; };
-  if (traffic_.Uses(allocation) ||
-      (best_ != nullptr && std::any_of(best_->tensors.begin(), best_->tensors.end(), is))) {
-    Break();
-  }
+  phases_.Forget(allocation);
+  if (schedule_ != nullptr && (traffic_.Uses(allocation) || phase_->schedule == nullptr)) Break();
   // A mover may be inside the driver with this very range.
   if (executor_ != nullptr && !traffic_.Quiet()) {
     executor_->Await(lock, [&] { return traffic_.Quiet(); });
@@ -130,14 +128,18 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   Lock lock(traffic_.mutex());
   executor_->CatchUp(lock);
   if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
-  if (!RememberStream(launch)) return TurnOff("more than 8 streams launch kernels", lock);
+  if (!streams_.Remember(launch.stream, launch.per_thread))
+    return TurnOff("more than 8 streams launch kernels", lock);
 
   const policy::PeriodState state = detector_.Feed(launch.signature);
-  // The phase, and the length with it, may change at any launch.
-  const bool other = !state.locked || state.phase != phase_;
-  if (schedule_ != nullptr && (other || state.length != schedule_->length)) Break();
+  Follow(launch.signature, lock);
   if (schedule_ == nullptr) plain_.Launch(launch);
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
+  if (mode_ == Mode::kOff) return;
+  if (schedule_ == nullptr && believed_) {  // from here on the driver moves pages by itself
+    residency_.ForgetAll();
+    believed_ = false;
+  }
   recorder_.Record(launch);
   for (size_t i = 0; i < launch.touch_count; ++i) {
     Allocation* a = launch.touches[i].allocation;
@@ -147,21 +149,25 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
     EndReadMostly(a, lock);
   }
   if (schedule_ == nullptr || !traffic_.active()) return;
+  if (position_ == 0) {
+    record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
+                       phase_->length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
+  }
 
   launched_.generation = generation_;
-  launched_.position = state.position;
-  HoldForFetches(launch, state.position, lock);
+  launched_.position = position_;
+  HoldForFetches(launch, position_, lock);
   if (schedule_ == nullptr || !traffic_.active()) return;
-  launched_.flagged = schedule_->flag_index[state.position] != Schedule::kNotFlagged;
+  launched_.flagged = schedule_->flag_index[position_] != Schedule::kNotFlagged;
   if (launched_.flagged) {
-    launched_.flag_sequence = period_ * schedule_->flagged + schedule_->flag_index[state.position];
+    launched_.flag_sequence = period_ * schedule_->flagged + schedule_->flag_index[position_];
     const auto free = [&] {
       return !traffic_.active() || traffic_.MarkFree(launched_.flag_sequence);
     };
     if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind", lock);
   }
-  if (timer_.measuring()) record_.Launch(state.position, launch, traffic_.resident());
-  timer_.Begin(state.position, launch.stream, launch.per_thread);
+  if (timer_.measuring()) record_.Launch(position_, launch, traffic_.resident());
+  timer_.Begin(position_, launch.stream, launch.per_thread);
 }
 
 void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock) {
@@ -185,63 +191,89 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   timer_.End(launched_.position, launch.stream, launch.per_thread);
   if (launched_.position + 1 == schedule_->length) timer_.Finish();
   if (launched_.flagged) {
-    MarkStreams(&traffic_.MarkSlot(launched_.flag_sequence));
+    streams_.Mark(&traffic_.MarkSlot(launched_.flag_sequence));
     traffic_.MarkRecorded(launched_.flag_sequence);
     executor_->Changed();
   }
 }
 
-void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
-  ++statistics_.periods;
-  if (schedule_ != nullptr && (state.length != schedule_->length || state.phase != phase_)) Break();
+// The program is followed by the plan's own launches: what the detector calls the phase may change
+// while they go on (a longer period is found around it). A planned phase that has just ended and
+// begins again is taken up without waiting for the detector.
+void DeviceLoop::Follow(uint64_t signature, Lock& lock) {
   if (schedule_ != nullptr) {
-    ++period_;
-    ++statistics_.planned_periods;
-    Judge(lock);
-    if (mode_ == Mode::kOff) return;
-  }
-  PlanOutput made;
-  if (job_.Take(&made) && made.frees == frees_ && !settled_) {
-    if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
-    if (made.schedule->length == state.length) {
-      phase_ = state.phase;
-      Adopt(std::move(made.schedule), state.period, lock);
+    position_ = position_ + 1 == schedule_->length ? 0 : position_ + 1;
+    if (schedule_->signatures[position_] != signature) {
+      Break();
+    } else if (position_ == 0) {
+      AtPlannedPeriod(lock);
     }
   }
+  if (schedule_ == nullptr && mode_ == Mode::kWatch) {
+    if (PhaseState* phase = phases_.BeginsWith(signature, last_)) Adopt(phase, 0, lock);
+  }
+  std::rotate(last_.begin(), last_.begin() + 1, last_.end());
+  last_.back() = signature;
+}
+
+void DeviceLoop::AtPlannedPeriod(Lock& lock) {
+  ++period_;
+  ++statistics_.planned_periods;
+  Judge(lock);
+  if (mode_ == Mode::kOff) return;
+  TakePlan(phase_, 0, lock);
+  if (mode_ == Mode::kOff || schedule_ == nullptr) return;
   std::vector<double> seconds;
-  const bool measured = timer_.Collect(&seconds);
+  const bool measured = timer_.Collect(&seconds) && seconds.size() == phase_->length;
   if (measured) {
     record_.Measured({&seconds, &timer_.offsets(), hints_.DoneAtNs(timer_.first())},
                      traffic_.meter().Link(), traffic_.meter().EndLog());
   }
-  const bool drifted = measured && seconds.size() == state.length &&
-                       (seconds_.size() != seconds.size() ||
-                        std::abs(Sum(seconds) - Sum(seconds_)) > kDrift * Sum(seconds_));
-  if (drifted) seconds_ = std::move(seconds);
-  // Only after a whole period do the last launches belong together.
-  const bool wanted = schedule_ == nullptr ? state.phase != fitting_phase_ : drifted && !settled_;
-  if (wanted && state.period > 0 && !job_.busy()) {
-    RequestPlan(state);
-    // Where planning takes no time of its own, the plan starts with this very period.
-    if (turns_ && job_.Take(&made)) {
-      if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
-      phase_ = state.phase;
-      Adopt(std::move(made.schedule), state.period, lock);
-    }
-  } else if (schedule_ != nullptr && period_ % kMeasureEvery == kMeasuredFirst) {
+  std::vector<double>& known = phase_->seconds;
+  const bool drifted =
+      measured && (known.empty() || std::abs(Sum(seconds) - Sum(known)) > kDrift * Sum(known));
+  if (drifted) known = std::move(seconds);
+  if (drifted && !phase_->settled && !job_.busy()) {
+    RequestPlan(phase_, period_, lock);
+  } else if (period_ % kMeasureEvery == kMeasuredFirst) {
     timer_.Start(schedule_->length);
     record_.StartMeasuring(schedule_, Capacity());
     traffic_.meter().StartLog(LoopRecord::kMostMoves);
   }
-  if (schedule_ == nullptr) return;
-  record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), state.phase,
-                     state.length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
 }
 
-void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
-  if (seconds_.size() != state.length) seconds_.clear();
+// The detector sees a period begin. One that is followed already has been looked after; a longer
+// one takes its place.
+void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
+  ++statistics_.periods;
+  PhaseState* phase = phases_.Enter(state.phase, state.length, phase_);
+  if (schedule_ != nullptr && phase_->length >= phase->length) return;
+  TakePlan(phase, state.period, lock);
+  if (mode_ == Mode::kOff || (phase_ == phase && schedule_ != nullptr)) return;
+  if (phase->schedule != nullptr) {
+    Adopt(phase, state.period, lock);
+  } else if (!phase->fits && state.period > 0 && !job_.busy()) {
+    // Only after a whole period do the last launches belong together.
+    RequestPlan(phase, state.period, lock);
+  }
+}
+
+void DeviceLoop::TakePlan(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
+  PlanOutput made;
+  if (!job_.Take(&made) || made.frees != frees_ || made.phase != phase->phase) return;
+  if (phase->settled) return;
+  if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
+  if (made.schedule->length != phase->length) return;
+  phase->schedule = std::move(made.schedule);
+  ++statistics_.plans;
+  Adopt(phase, plain_periods, lock);
+  if (schedule_ == phase->schedule) LogPlan();
+}
+
+// The last launches were whole periods of this phase.
+void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
   PlanInput input;
-  input.period = recorder_.Last(state.length, seconds_, residency_.live());
+  input.period = recorder_.Last(phase->length, phase->seconds, residency_.live());
   if (!input.period.usable) return;
   input.capacity = Capacity();
   uint64_t footprint = 0;
@@ -249,15 +281,16 @@ void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
   if (footprint <= input.capacity) {
     // What such a period needs comes by itself and stays; making room for it would only take away
     // what the next phase needs.
-    fitting_phase_ = state.phase;
+    phase->fits = true;
     return;
   }
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
+  input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.period.trace.link = traffic_.meter().Link();
   const policy::LinkRates& link = input.period.trace.link;
-  if (seconds_.empty()) {
+  if (phase->seconds.empty()) {
     const auto excess = static_cast<double>(footprint - input.capacity);
     AssumeDurations(excess / link.h2d, &input.period.trace);
   }
@@ -269,20 +302,24 @@ void DeviceLoop::RequestPlan(const policy::PeriodState& state) {
       link.duplex_h2d * 1e-9, link.duplex_d2h * 1e-9);
   input.period.trace.device_bytes = input.capacity;
   job_.Request(std::move(input), turns_);
+  // Where planning takes no time of its own, the plan starts with this very period.
+  if (turns_) TakePlan(phase, periods, lock);
 }
 
-void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods,
-                       Lock& lock) {
+// Runs the phase's plan from this launch on, the first one of a period. `plain_periods` of them
+// have just run without a plan.
+void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   traffic_.Deactivate();
   if (!traffic_.Quiet() && !executor_->Await(lock, [&] { return traffic_.Quiet(); })) return;
   if (schedule_ == nullptr) {
-    const uint32_t plain = plain_.Planned(schedule->length, plain_periods);
-    record_.PlainIterations(plain, schedule->length, phase_);
+    const uint32_t plain = plain_.Planned(phase->length, plain_periods);
+    record_.PlainIterations(plain, phase->length, phase->phase);
   }
-  schedule_ = std::move(schedule);
+  phase_ = phase;
+  schedule_ = phase->schedule;
   ++generation_;
-  ++statistics_.plans;
   period_ = 0;
+  position_ = 0;
 
   // What this period writes and an earlier one only read.
   for (const Placed& t : schedule_->tensors) {
@@ -292,12 +329,16 @@ void DeviceLoop::Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_
   // head-room lends the next fetch the room until then.
   traffic_.SetRoom(Capacity() + HeadRoom(budget_) / 2);
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
-  MarkStreams(&traffic_.StartMark());
+  streams_.Mark(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
                     approach.resident);
+  believed_ = true;
   boundaries_ = 0;
-  slower_ = 0;
+  phase->slower = 0;
   executor_->Changed();
+}
+
+void DeviceLoop::LogPlan() const {
   ATP_LOG_INFO(
       "device %d: plan %llu: period of %u launches, %.1f MiB in and %.1f MiB out a period, promise "
       "%.3f ms",
@@ -329,26 +370,22 @@ void DeviceLoop::EndReadMostly(Allocation* allocation, Lock& lock) {
   residency_.Collapse(allocation);
 }
 
+// The phase has ended, or what it uses is gone. Its state is kept.
 void DeviceLoop::Break() {
   ++statistics_.breaks;
   traffic_.Deactivate();
   timer_.Drop();
   schedule_.reset();
-  best_.reset();
-  settled_ = false;
+  phase_ = nullptr;
   plain_.Forget();
   record_.Broken();
-  plain_seconds_ = 0;  // of that period: the next one may be longer
-  slower_ = 0;
-  // From here on the driver moves pages by itself.
-  residency_.ForgetAll();
 }
 
 void DeviceLoop::ReadPlainPeriods() {
   PlainClock::Seconds seconds;
   const uint32_t count = plain_.Collect(&seconds);
   if (count == 0) return;
-  plain_seconds_ = seconds[0];
+  phase_->plain_seconds = seconds[0];
   record_.PlainTook(seconds, count);
 }
 
@@ -369,70 +406,37 @@ void DeviceLoop::Judge(Lock& lock) {
     statistics_.last_seconds = took;
     statistics_.last_bound = schedule_->bound_seconds;
     record_.Took(took);
-    slower_ = plain_seconds_ > 0 && took > plain_seconds_ ? slower_ + 1 : 0;
-    worse = best_ != nullptr && schedule_ != best_ && took > best_seconds_ * (1 + kWorse);
-    if (best_ == nullptr || took < best_seconds_) {
-      best_ = schedule_;
-      best_seconds_ = took;
+    PhaseState& p = *phase_;
+    p.slower = p.plain_seconds > 0 && took > p.plain_seconds ? p.slower + 1 : 0;
+    worse = p.best != nullptr && schedule_ != p.best && took > p.best_seconds * (1 + kWorse);
+    if (p.best == nullptr || took < p.best_seconds) {
+      p.best = schedule_;
+      p.best_seconds = took;
     }
   }
   CUevent& now = boundary_[boundaries_++ % 2];
   if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
-  hints_.Record(now, streams_.front().handle, streams_.front().per_thread);
-  if (slower_ >= kSlowerLimit) {
+  streams_.RecordOnFirst(now);
+  if (phase_->slower >= kSlowerLimit) {
     TurnOff("planned periods take longer than plain managed memory", lock);
   } else if (worse) {
-    settled_ = true;
+    phase_->settled = true;
+    phase_->schedule = phase_->best;
     record_.Note(false, "a later plan was slower than an earlier one, which runs again");
-    Adopt(best_, /*plain_periods=*/0, lock);
+    Adopt(phase_, 0, lock);
   }
-}
-
-void DeviceLoop::MarkStreams(LaunchMark* mark) {
-  mark->count = 0;
-  for (const Stream& stream : streams_) {
-    CUevent& event = mark->events[mark->count];
-    if (event == nullptr) event = hints_.NewEvent(CU_EVENT_DISABLE_TIMING);
-    if (hints_.Record(event, stream.handle, stream.per_thread) == CUDA_SUCCESS) ++mark->count;
-  }
-}
-
-bool DeviceLoop::RememberStream(const LaunchView& launch) {
-  for (const Stream& s : streams_) {
-    if (s.handle == launch.stream && s.per_thread == launch.per_thread) return true;
-  }
-  if (streams_.size() == LaunchMark::kMaxStreams) return false;
-  streams_.push_back({launch.stream, launch.per_thread});
-  return true;
 }
 
 void DeviceLoop::OnStreamDestroy(CUstream stream) {
   Lock lock(traffic_.mutex());
-  std::erase_if(streams_, [&](const Stream& s) { return s.handle == stream; });
+  streams_.Forget(stream);
 }
 
 void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {
   if (!turns_ || mode_.load(std::memory_order_relaxed) != Mode::kWatch) return;
   Lock lock(traffic_.mutex());
   if (!traffic_.active()) return;
-  LaunchMark mark;
-  switch (kind) {
-    case Wait::kEvent:
-      mark.events[mark.count++] = event;
-      break;
-    case Wait::kStream:
-    case Wait::kContext:
-      break;
-  }
-  if (kind != Wait::kEvent) {
-    for (size_t i = 0; i < streams_.size(); ++i) {
-      const Stream& s = streams_[i];
-      if (kind == Wait::kStream && (s.handle != stream || s.per_thread != per_thread)) continue;
-      if (wait_events_[i] == nullptr) wait_events_[i] = hints_.NewEvent(CU_EVENT_DISABLE_TIMING);
-      hints_.Record(wait_events_[i], s.handle, s.per_thread);
-      mark.events[mark.count++] = wait_events_[i];
-    }
-  }
+  const LaunchMark mark = streams_.Awaited(kind, stream, per_thread, event);
   if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
 }
 
@@ -446,6 +450,7 @@ void DeviceLoop::LetGo(const char* what, Lock& lock) {
 void DeviceLoop::TurnOff(const char* why, Lock& lock) {
   traffic_.Deactivate();
   schedule_.reset();
+  phase_ = nullptr;
   if (executor_ != nullptr && !traffic_.Quiet()) {
     executor_->Await(lock, [&] { return traffic_.Quiet(); });
   }

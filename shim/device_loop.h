@@ -20,8 +20,10 @@
 #include "shim/loop_record.h"
 #include "shim/mover.h"
 #include "shim/period_timer.h"
+#include "shim/phase_states.h"
 #include "shim/plain_clock.h"
 #include "shim/plan_job.h"
+#include "shim/program_streams.h"
 #include "shim/recorder.h"
 #include "shim/residency.h"
 
@@ -46,26 +48,24 @@ class DeviceLoop : private Traffic::Observer {
     kWatch,  // launches are recorded; a plan runs when `schedule_` is set
     kOff,    // hints do not help or do not work here; the program runs on plain managed memory
   };
-  struct Stream {
-    CUstream handle;
-    bool per_thread;
-  };
 
   void OnMoved(const Action& action, bool to_device) override;
   bool IsDuplicated(const Action& action) override;
   void EndReadMostly(Allocation* allocation, Lock& lock);
   bool StartWatching();
   void StartExecutor();
+  void Follow(uint64_t signature, Lock& lock);
+  void AtPlannedPeriod(Lock& lock);
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
-  void Adopt(std::shared_ptr<const Schedule> schedule, uint64_t plain_periods, Lock& lock);
-  void RequestPlan(const policy::PeriodState& state);
+  void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
+  void LogPlan() const;
+  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
+  void TakePlan(PhaseState* phase, uint64_t plain_periods, Lock& lock);
   void Break();
   void ReadPlainPeriods();
   double LastPeriodSeconds();
   void Judge(Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
-  void MarkStreams(LaunchMark* mark);
-  bool RememberStream(const LaunchView& launch);
   void LetGo(const char* what, Lock& lock);
   void TurnOff(const char* why, Lock& lock);
   uint64_t Capacity() const;
@@ -81,21 +81,21 @@ class DeviceLoop : private Traffic::Observer {
   Traffic traffic_;
   std::unique_ptr<Executor> executor_;
   Residency residency_;
+  bool believed_ = false;  // something in it: no launch has run without a plan since
   uint64_t managed_bytes_ = 0;
 
   policy::PeriodDetector detector_;
   Recorder recorder_;
   PeriodTimer timer_;
   PlanJob job_;
-  uint64_t frees_ = 0;           // plans made before a free are not adopted
-  std::vector<double> seconds_;  // measured, by position; empty before the first planned period
-  uint32_t phase_ = 0;
-  static constexpr uint32_t kNoPhase = UINT32_MAX;
-  uint32_t fitting_phase_ = kNoPhase;  // its whole footprint fits: nothing to plan
+  uint64_t frees_ = 0;  // plans made before a free are not adopted
+  PhaseStates phases_;
+  LastLaunches last_{};          // signatures
+  PhaseState* phase_ = nullptr;  // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;
-  uint64_t period_ = 0;          // since the schedule was adopted
-  std::vector<Stream> streams_;  // on which the program launches
-  std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
+  uint32_t position_ = 0;  // of the last launch, in the schedule
+  uint64_t period_ = 0;    // since the schedule was adopted
+  ProgramStreams streams_;
 
   struct Launched {  // between BeforeLaunch and AfterLaunch of a thread
     uint64_t generation = 0;
@@ -112,13 +112,8 @@ class DeviceLoop : private Traffic::Observer {
   } statistics_;
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
   uint64_t boundaries_ = 0;            // recorded since the schedule was adopted
-  std::shared_ptr<const Schedule> best_;
-  double best_seconds_ = 0;
-  bool settled_ = false;  // a later plan was worse than `best_`: no more plans until a break
   PlainClock plain_;
-  double plain_seconds_ = 0;  // the last period on plain managed memory; 0 = not known
   LoopRecord record_;
-  unsigned slower_ = 0;
 };
 
 }  // namespace atp::shim

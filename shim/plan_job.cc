@@ -15,6 +15,7 @@ namespace atp::shim {
 PlanOutput MakeSchedule(PlanInput input) {
   PlanOutput output;
   output.frees = input.frees;
+  output.phase = input.phase;
   policy::PlanOptions options;
   options.memory = input.capacity;
   options.granule = kGranule;
@@ -29,6 +30,7 @@ PlanOutput MakeSchedule(PlanInput input) {
                     static_cast<uint32_t>(input.period.trace.launches.size()), input.piece_bytes));
   schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
   schedule->trace = std::make_shared<const policy::Trace>(std::move(input.period.trace));
+  schedule->signatures = std::move(input.period.signatures);
   output.schedule = std::move(schedule);
   return output;
 }

@@ -18,13 +18,15 @@ struct PlanInput {
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
   uint64_t frees = 0;        // of the loop when the request was made
+  uint32_t phase = 0;        // that it is made for
   bool read_mostly = false;  // what the period only reads may leave without a copy
 };
 
 struct PlanOutput {
   std::shared_ptr<const Schedule> schedule;  // null: `why` says what does not fit
   std::string why;
-  uint64_t frees = 0;
+  uint64_t frees = 0;  // as in the input
+  uint32_t phase = 0;
 };
 
 PlanOutput MakeSchedule(PlanInput input);

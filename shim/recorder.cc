@@ -11,6 +11,7 @@ void Recorder::Record(const LaunchView& launch) {
     touches_.resize(kTouches);
   }
   Entry& entry = entries_[launches_++ % kLaunches];
+  entry.signature = launch.signature;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
   for (size_t i = 0; i < launch.touch_count; ++i) {
@@ -30,6 +31,7 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   period.trace.launches.resize(length);
   for (uint32_t i = 0; i < length; ++i) {
     const Entry& entry = entries_[(begin + i) % kLaunches];
+    period.signatures.push_back(entry.signature);
     policy::Launch& launch = period.trace.launches[i];
     launch.seconds = i < seconds.size() ? seconds[i] : 0;
     for (uint32_t k = 0; k < entry.touch_count; ++k) {

@@ -26,6 +26,7 @@ class Recorder {
   struct Period {
     policy::Trace trace;  // tensors[i] lies at placed[i]
     std::vector<Placed> placed;
+    std::vector<uint64_t> signatures;  // of the launches
     bool usable =
         false;  // false: a touched allocation is gone, or the period is longer than the memory
   };
@@ -36,6 +37,7 @@ class Recorder {
 
  private:
   struct Entry {
+    uint64_t signature = 0;
     uint32_t touch_count = 0;
     uint64_t first_touch = 0;  // counted from the start; taken modulo kTouches
   };

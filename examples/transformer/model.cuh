@@ -18,6 +18,7 @@ class Model {
 
   // Forward, loss and backward for one batch; returns nothing, so that the caller decides when to
   // wait.
+  void Forward(const int* tokens, const int* targets);  // the loss alone, for an evaluation
   void ForwardBackward(const int* tokens, const int* targets);
   void Update(const AdamW& adam, int step);
   // Length of the sequences of the steps to come, at most that of the configuration.
@@ -193,7 +194,7 @@ inline void Model::BackwardLayer(int l) {
   NormBackward(a.input, W(l, kNorm1Gain), a.mean1, a.inverse1, G(l, kNorm1Gain), G(l, kNorm1Shift));
 }
 
-inline void Model::ForwardBackward(const int* tokens, const int* targets) {
+inline void Model::Forward(const int* tokens, const int* targets) {
   const int n = config_.tokens(), w = config_.width, last = config_.layers - 1;
   Embed<<<n, kRowThreads>>>(tokens, weights_[kTokenEmbedding], weights_[kPositionEmbedding],
                             layers_[0].input, config_.sequence, w);
@@ -205,7 +206,12 @@ inline void Model::ForwardBackward(const int* tokens, const int* targets) {
   RunGemm<false, false>(final_norm_, weights_[kHead], logits_, n, kVocabulary, w);
   CrossEntropy<<<n, kRowThreads>>>(logits_, targets, losses_, n, kVocabulary);
   Mean<<<1, kRowThreads>>>(losses_, loss_, n);
+  CHECK_CUDA(cudaGetLastError());
+}
 
+inline void Model::ForwardBackward(const int* tokens, const int* targets) {
+  Forward(tokens, targets);
+  const int n = config_.tokens(), w = config_.width, last = config_.layers - 1;
   RunGemm<true, false>(final_norm_, logits_, gradients_[kHead], w, kVocabulary, n);
   RunGemm<false, true>(logits_, weights_[kHead], d_norm_, n, w, kVocabulary);
   CHECK_CUDA(cudaMemsetAsync(d_residual_, 0, size_t(n) * w * sizeof(float)));

@@ -131,6 +131,21 @@ TEST_P(ClosedLoop, TheSummaryTellsHowCloseToTheBoundItRan) {
   EXPECT_LE(std::stod(ratio[1]), 3.0);
 }
 
+// An evaluation every few steps: the steps after it run by the plan that was there before it.
+TEST(ClosedLoopPhases, APhaseThatComesBackRunsByItsPlanAgain) {
+  std::vector<std::string> command = kTrain;
+  command.back() = "18";
+  command.insert(command.end(), {"--evaluate-every", "6"});
+  const Outcome learned = Launch(command, "44MiB", {});
+  const std::vector<double>& ms = learned.iteration_ms;
+  ASSERT_EQ(ms.size(), 18u + 3) << learned.finished.err;
+  const double before = ms[5];
+  // The third step after each evaluation: 9 and 15.
+  EXPECT_LE(ms[9], 1.05 * before);
+  EXPECT_LE(ms[16], 1.05 * before);
+  EXPECT_EQ(learned.results, Launch(command, "1GiB", {{"ATP_POLICY", "off"}}).results);
+}
+
 INSTANTIATE_TEST_SUITE_P(Programs, ClosedLoop, testing::Values(kTrain, kSweep),
                          [](const auto& instance) {
                            return instance.index == 0 ? "Train" : "Sweep";

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/phase_states.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace atp::shim {
+namespace {
+
+bool Names(const std::shared_ptr<const Schedule>& schedule, const Allocation* allocation) {
+  return schedule != nullptr &&
+         std::any_of(schedule->tensors.begin(), schedule->tensors.end(),
+                     [&](const Placed& t) { return t.allocation == allocation; });
+}
+
+}  // namespace
+
+PhaseState* PhaseStates::Enter(uint32_t phase, uint32_t length, const PhaseState* keep) {
+  const auto found = std::find_if(states_.begin(), states_.end(),
+                                  [&](const PhaseState& s) { return s.Is(phase, length); });
+  if (found != states_.end()) {
+    states_.splice(states_.begin(), states_, found);
+  } else {
+    states_.emplace_front();
+    states_.front().phase = phase;
+    states_.front().length = length;
+    if (states_.size() > kMost) {
+      states_.erase(std::prev(states_.end(), &states_.back() == keep ? 2 : 1));
+    }
+  }
+  return &states_.front();
+}
+
+PhaseState* PhaseStates::BeginsWith(uint64_t signature, const LastLaunches& last) {
+  PhaseState* longest = nullptr;
+  for (PhaseState& state : states_) {
+    if (state.schedule == nullptr) continue;
+    const std::vector<uint64_t>& launches = state.schedule->signatures;
+    if (launches.front() != signature) continue;
+    if (longest != nullptr && longest->length >= state.length) continue;
+    size_t equal = 0;
+    while (equal < last.size() &&
+           last[last.size() - 1 - equal] == launches[launches.size() - 1 - equal % launches.size()])
+      ++equal;
+    if (equal == last.size()) longest = &state;
+  }
+  return longest;
+}
+
+void PhaseStates::Forget(const Allocation* allocation) {
+  for (PhaseState& state : states_) {
+    if (!Names(state.schedule, allocation) && !Names(state.best, allocation)) continue;
+    const uint32_t phase = state.phase, length = state.length;
+    state = {};
+    state.phase = phase;
+    state.length = length;
+  }
+}
+
+void PhaseStates::ForgetWhatFits() {
+  for (PhaseState& state : states_) state.fits = false;
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop knows of each phase of a program (train, evaluate, ...), kept while another one
+// runs: a phase that comes back is served by its plan from its first launch on. Values only; the
+// lock of the loop is held.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "shim/schedule.h"
+
+namespace atp::shim {
+
+struct PhaseState {
+  uint32_t phase = 0;   // as the detector names it
+  uint32_t length = 0;  // launches
+  // The plan adopted last and the fastest one; null: not planned yet.
+  std::shared_ptr<const Schedule> schedule, best;
+  double best_seconds = 0;
+  bool settled = false;         // a later plan was worse than `best`: no more plans
+  bool fits = false;            // its whole footprint fits: nothing to plan
+  std::vector<double> seconds;  // measured, by position; empty before the first planned period
+  double plain_seconds = 0;     // a period on plain managed memory; 0 = not known
+  unsigned slower = 0;          // planned periods in a row that took longer than that
+
+  bool Is(uint32_t p, uint32_t l) const { return phase == p && length == l; }
+};
+
+// The last launches, the newest one at the end.
+using LastLaunches = std::array<uint64_t, 4>;
+
+class PhaseStates {
+ public:
+  static constexpr size_t kMost = 16;  // what was left the longest time ago is forgotten
+
+  // Finds or begins the state of a phase. `keep` is not forgotten for it.
+  PhaseState* Enter(uint32_t phase, uint32_t length, const PhaseState* keep);
+  // The longest phase with a plan that has just ended, by the last launches, and begins again with
+  // this one; null: there is none.
+  PhaseState* BeginsWith(uint64_t signature, const LastLaunches& last);
+  // Its plans name the allocation no more.
+  void Forget(const Allocation* allocation);
+  void ForgetWhatFits();  // more memory is in use now
+
+ private:
+  std::list<PhaseState> states_;  // the last one entered in front
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/program_streams.h"
+
+namespace atp::shim {
+
+bool ProgramStreams::Remember(CUstream stream, bool per_thread) {
+  for (const Stream& s : streams_) {
+    if (s.handle == stream && s.per_thread == per_thread) return true;
+  }
+  if (streams_.size() == LaunchMark::kMaxStreams) return false;
+  streams_.push_back({stream, per_thread});
+  return true;
+}
+
+void ProgramStreams::Forget(CUstream stream) {
+  std::erase_if(streams_, [&](const Stream& s) { return s.handle == stream; });
+}
+
+void ProgramStreams::RecordOnFirst(CUevent event) {
+  hints_->Record(event, streams_.front().handle, streams_.front().per_thread);
+}
+
+bool ProgramStreams::Record(CUevent* event, const Stream& stream) {
+  if (*event == nullptr) *event = hints_->NewEvent(CU_EVENT_DISABLE_TIMING);
+  return hints_->Record(*event, stream.handle, stream.per_thread) == CUDA_SUCCESS;
+}
+
+void ProgramStreams::Mark(LaunchMark* mark) {
+  mark->count = 0;
+  for (const Stream& stream : streams_) {
+    if (Record(&mark->events[mark->count], stream)) ++mark->count;
+  }
+}
+
+LaunchMark ProgramStreams::Awaited(Wait kind, CUstream stream, bool per_thread, CUevent event) {
+  LaunchMark mark;
+  if (kind == Wait::kEvent) {
+    mark.events[mark.count++] = event;
+    return mark;
+  }
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    const Stream& s = streams_[i];
+    if (kind == Wait::kStream && (s.handle != stream || s.per_thread != per_thread)) continue;
+    Record(&wait_events_[i], s);
+    mark.events[mark.count++] = wait_events_[i];
+  }
+  return mark;
+}
+
+}  // namespace atp::shim

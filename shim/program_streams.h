@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The streams on which the program launches on one device, and events behind what it has submitted
+// there. The lock of the loop is held.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <vector>
+
+#include "shim/hints.h"
+#include "shim/loop.h"
+
+namespace atp::shim {
+
+class ProgramStreams {
+ public:
+  explicit ProgramStreams(DriverHints* hints) : hints_(hints) {}
+
+  // False when there would be more than LaunchMark::kMaxStreams.
+  bool Remember(CUstream stream, bool per_thread);
+  void Forget(CUstream stream);
+  bool empty() const { return streams_.empty(); }
+  // Records an event behind everything submitted on the first stream.
+  void RecordOnFirst(CUevent event);
+  // ... on all streams. The mark's events are made when it has none yet.
+  void Mark(LaunchMark* mark);
+  // What the program is about to wait for, as events.
+  LaunchMark Awaited(Wait kind, CUstream stream, bool per_thread, CUevent event);
+
+ private:
+  struct Stream {
+    CUstream handle;
+    bool per_thread;
+  };
+  bool Record(CUevent* event, const Stream& stream);
+
+  DriverHints* hints_;
+  std::vector<Stream> streams_;
+  std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
+};
+
+}  // namespace atp::shim
