@@ -154,30 +154,33 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
                        phase_->length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
   }
 
-  launched_.generation = generation_;
-  launched_.position = position_;
-  HoldForFetches(launch, position_, lock);
-  if (schedule_ == nullptr || !traffic_.active()) return;
-  launched_.flagged = schedule_->flag_index[position_] != Schedule::kNotFlagged;
+  // Others may launch while this thread waits.
+  const uint64_t generation = generation_, period = period_;
+  const uint32_t position = position_;
+  HoldForFetches(launch, period, position, lock);
+  if (generation != generation_ || !traffic_.active()) return;
+  launched_.generation = generation;
+  launched_.position = position;
+  launched_.flagged = schedule_->flag_index[position] != Schedule::kNotFlagged;
   if (launched_.flagged) {
-    launched_.flag_sequence = period_ * schedule_->flagged + schedule_->flag_index[position_];
+    launched_.flag_sequence = period * schedule_->flagged + schedule_->flag_index[position];
     const auto free = [&] {
       return !traffic_.active() || traffic_.MarkFree(launched_.flag_sequence);
     };
     if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind", lock);
   }
-  if (timer_.measuring()) record_.Launch(position_, launch, traffic_.resident());
-  timer_.Begin(position_, launch.stream, launch.per_thread);
+  if (timer_.measuring()) record_.Launch(position, launch, traffic_.resident());
+  timer_.Begin(position, launch.stream, launch.per_thread);
 }
 
-void DeviceLoop::HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock) {
-  const uint64_t needed = traffic_.Need(period_, position);
+void DeviceLoop::HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position,
+                                Lock& lock) {
+  const uint64_t needed = traffic_.Need(period, position);
   executor_->Changed();
   const auto issued = [&] { return !traffic_.active() || traffic_.FetchesIssued(needed); };
   if (!issued() && !executor_->Await(lock, issued))
     return LetGo("a fetch did not start in time", lock);
-  if (!traffic_.active()) return;
-  if (!traffic_.HasFetches(period_, position)) return;
+  if (!traffic_.active() || !traffic_.HasFetches(period, position)) return;
   const Traffic::FetchEvents last = traffic_.LastFetches(needed);
   for (unsigned i = 0; i < last.count; ++i) {
     hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);
@@ -222,7 +225,8 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   Judge(lock);
   if (mode_ == Mode::kOff) return;
   TakePlan(phase_, 0, lock);
-  if (mode_ == Mode::kOff || schedule_ == nullptr) return;
+  if (mode_ == Mode::kOff) return;
+  if (schedule_ != phase_->schedule) Adopt(phase_, 0, lock);  // it was ready in the middle of one
   std::vector<double> seconds;
   const bool measured = timer_.Collect(&seconds) && seconds.size() == phase_->length;
   if (measured) {
@@ -258,16 +262,17 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   }
 }
 
-void DeviceLoop::TakePlan(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
+// A plan that is ready goes to its phase, and runs at once when that is `now`, which begins here.
+void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
-  if (!job_.Take(&made) || made.frees != frees_ || made.phase != phase->phase) return;
-  if (phase->settled) return;
+  if (!job_.Take(&made) || made.frees != frees_) return;
   if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
-  if (made.schedule->length != phase->length) return;
+  PhaseState* phase = phases_.Find(made.phase, made.schedule->length);
+  if (phase == nullptr || phase->settled) return;
   phase->schedule = std::move(made.schedule);
   ++statistics_.plans;
-  Adopt(phase, plain_periods, lock);
-  if (schedule_ == phase->schedule) LogPlan();
+  LogPlan(*phase->schedule);
+  if (phase == now) Adopt(phase, plain_periods, lock);
 }
 
 // The last launches were whole periods of this phase.
@@ -338,14 +343,13 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   executor_->Changed();
 }
 
-void DeviceLoop::LogPlan() const {
+void DeviceLoop::LogPlan(const Schedule& schedule) const {
   ATP_LOG_INFO(
       "device %d: plan %llu: period of %u launches, %.1f MiB in and %.1f MiB out a period, promise "
       "%.3f ms",
-      device_, Count(statistics_.plans), schedule_->length,
-      static_cast<double>(schedule_->moved_in_bytes) / (1 << 20),
-      static_cast<double>(schedule_->moved_out_bytes) / (1 << 20),
-      schedule_->promise_seconds * 1e3);
+      device_, Count(statistics_.plans), schedule.length,
+      static_cast<double>(schedule.moved_in_bytes) / (1 << 20),
+      static_cast<double>(schedule.moved_out_bytes) / (1 << 20), schedule.promise_seconds * 1e3);
 }
 
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {

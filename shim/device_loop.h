@@ -58,14 +58,14 @@ class DeviceLoop : private Traffic::Observer {
   void AtPlannedPeriod(Lock& lock);
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
-  void LogPlan() const;
+  void LogPlan(const Schedule& schedule) const;
   void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
-  void TakePlan(PhaseState* phase, uint64_t plain_periods, Lock& lock);
+  void TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock);
   void Break();
   void ReadPlainPeriods();
   double LastPeriodSeconds();
   void Judge(Lock& lock);
-  void HoldForFetches(const LaunchView& launch, uint32_t position, Lock& lock);
+  void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
   void LetGo(const char* what, Lock& lock);
   void TurnOff(const char* why, Lock& lock);
   uint64_t Capacity() const;

@@ -31,6 +31,13 @@ PhaseState* PhaseStates::Enter(uint32_t phase, uint32_t length, const PhaseState
   return &states_.front();
 }
 
+PhaseState* PhaseStates::Find(uint32_t phase, uint32_t length) {
+  for (PhaseState& state : states_) {
+    if (state.Is(phase, length)) return &state;
+  }
+  return nullptr;
+}
+
 PhaseState* PhaseStates::BeginsWith(uint64_t signature, const LastLaunches& last) {
   PhaseState* longest = nullptr;
   for (PhaseState& state : states_) {

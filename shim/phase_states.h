@@ -38,6 +38,7 @@ class PhaseStates {
 
   // Finds or begins the state of a phase. `keep` is not forgotten for it.
   PhaseState* Enter(uint32_t phase, uint32_t length, const PhaseState* keep);
+  PhaseState* Find(uint32_t phase, uint32_t length);  // null: forgotten
   // The longest phase with a plan that has just ended, by the last launches, and begins again with
   // this one; null: there is none.
   PhaseState* BeginsWith(uint64_t signature, const LastLaunches& last);
