@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the doctor concludes from what was found. Pure: no process, no file.
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "cli/doctor.h"
@@ -92,6 +94,10 @@ void SayProgram(const Json& program, std::ostringstream* out) {
   for (const auto& [symbol, calls] : program["hooks"].items()) {
     *out << "hook          " << symbol << ": " << calls << " calls\n";
   }
+  if (const uint64_t count = Number(program["own_managed"], "count")) {
+    *out << "its own       " << count << " allocations of managed memory, "
+         << FormatBytes(program["own_managed"]["bytes"]) << ": left to the program\n";
+  }
   for (const auto& [why, words] : kWhyPlain) {
     if (!program["native"].contains(why)) continue;
     const Json& entry = program["native"][why];
@@ -147,13 +153,17 @@ Json MergeReports(const std::vector<Json>& reports) {
   Json merged = {{"processes", reports.size()}, {"active", false},
                  {"hooks", Json::object()},     {"lookups", Json::object()},
                  {"linked", Json::array()},     {"native", Json::object()},
+                 {"unseen", Json::array()},     {"own_managed", Json::object()},
                  {"refused_exports", 0},        {"asked_before_allocating", false},
                  {"ever_managed", false},       {"namespaces", 1}};
   for (const Json& report : reports) {
     merged["active"] = merged["active"].get<bool>() || report["active"].get<bool>();
     AddNumbers(report["hooks"], &merged["hooks"]);
     AddNumbers(report["lookups"], &merged["lookups"]);
-    for (const Json& import : report["linked"]) merged["linked"].push_back(import);
+    for (const char* list : {"linked", "unseen"}) {
+      for (const Json& import : report[list]) merged[list].push_back(import);
+    }
+    AddNumbers(report["own_managed"], &merged["own_managed"]);
     for (const auto& [why, entry] : report["native"].items()) {
       AddNumbers(entry, &merged["native"][why]);
     }
@@ -237,10 +247,24 @@ std::vector<std::string> Advice(const Json& findings) {
         "it loads libraries into a namespace of their own (dlmopen), which preloaded libraries are "
         "not in: calls from there are not intercepted");
   }
+  if (!program["unseen"].empty()) {
+    std::map<std::string, std::set<std::string>> by_object;
+    for (const Json& import : program["unseen"]) {
+      by_object[import["object"]].insert(import["symbol"].get<std::string>());
+    }
+    for (const auto& [object, symbols] : by_object) {
+      std::string list;
+      for (const std::string& symbol : symbols) list += (list.empty() ? "" : ", ") + symbol;
+      advice.push_back((object == "(dlsym)" ? "it looks up" : object + " links") +
+                       " functions that are not intercepted, so that what they allocate or touch "
+                       "is not seen: " +
+                       list);
+    }
+  }
   if (Number(program, "refused_exports") != 0) {
     advice.push_back(
-        "it exports memory that is managed, and was refused: name the library that does so in "
-        "ATP_NATIVE (the log says which)");
+        "it exports memory that is managed, or uses it in another way that the driver refuses: "
+        "name the library that does so in ATP_NATIVE (the log says which)");
   }
   return advice;
 }

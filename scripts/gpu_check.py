@@ -146,7 +146,16 @@ def pytorch(machine):
                              {"ATP_BUDGET": "256MiB", "ATP_LOG": "error"})}
 
 
-CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "examples": examples, "pytorch": pytorch}
+def hooks(machine):
+    """What the hooks cost on this driver. No figure is judged: the driver's own calls take longer, and vary."""
+    done = machine.run([machine.build / "bin/bench/hook_overhead", "--real", *machine.quick])
+    if done.returncode != 0:
+        machine.problem(f"hook_overhead: {done.stderr.strip()}")
+        return UNKNOWN
+    return json.loads(done.stdout)
+
+
+CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "hooks": hooks, "examples": examples, "pytorch": pytorch}
 
 
 def main():

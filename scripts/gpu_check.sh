@@ -33,8 +33,9 @@ count = ctypes.c_int()
 raise SystemExit(driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0)
 PYTHON
 
-targets=(atp atpshim gpu_latency train_transformer stream_sweep)
-if [ ! -x "$build/bin/atp" ] || [ ! -x "$build/bin/bench/gpu_latency" ] || [ ! -x "$build/bin/examples/stream_sweep" ]; then
+targets=(atp atpshim gpu_latency hook_overhead train_transformer stream_sweep)
+if [ ! -x "$build/bin/atp" ] || [ ! -x "$build/bin/bench/gpu_latency" ] || [ ! -x "$build/bin/bench/hook_overhead" ] ||
+  [ ! -x "$build/bin/examples/stream_sweep" ]; then
   say "building what is missing in $build ..."
   root=$(toolkit_root)
   [ -n "$root" ] || die "there is no CUDA 13 toolkit to build with, and no network is used here: build on another machine, or install one"

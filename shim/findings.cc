@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include "shim/resolve.h"
+#include "shim/unseen.h"
 
 namespace atp::shim {
 
@@ -61,7 +62,8 @@ int VisitObject(dl_phdr_info* info, size_t, void* data) {
     const ElfW(Sym)& symbol = dynamic.symbols[i];
     const char* name = dynamic.names + symbol.st_name;
     if (symbol.st_shndx != SHN_UNDEF || name[0] != 'c' || name[1] != 'u') continue;
-    if (HookOfName(name) != nullptr) visit.visit(info->dlpi_name, name, visit.context);
+    if (HookOfName(name) != nullptr || IsUnseen(name))
+      visit.visit(info->dlpi_name, name, visit.context);
   }
   return 0;
 }

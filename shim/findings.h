@@ -37,7 +37,8 @@ struct Findings {
   std::atomic<uint64_t> lookups[kLookups];  // that were answered with a hook, but for the last
   std::atomic<uint64_t> native_count[kWhysNative], native_bytes[kWhysNative];
   std::atomic<uint64_t> refused_exports;
-  std::atomic<bool> asked_before_allocating;  // cuMemGetInfo while it held nothing
+  std::atomic<uint64_t> own_managed_count, own_managed_bytes;  // of the program: left to it
+  std::atomic<bool> asked_before_allocating;                   // cuMemGetInfo while it held nothing
 };
 extern Findings g_findings;
 
@@ -49,7 +50,8 @@ inline void Count(WhyNative why, uint64_t bytes) {
   g_findings.native_bytes[static_cast<size_t>(why)].fetch_add(bytes, std::memory_order_relaxed);
 }
 
-// Calls visit(file, symbol) for each hooked function that a loaded object imports by name.
+// Calls visit(file, symbol) for each function that a loaded object imports by name and that is
+// hooked, or unseen (unseen.h).
 void ForEachImport(void (*visit)(const char* file, const char* symbol, void* context),
                    void* context);
 

@@ -10,6 +10,7 @@
 #include "shim/reentry.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
+#include "shim/unseen.h"
 
 // The oldest version, so that the library also loads where glibc is older than the one it was built
 // on.
@@ -100,8 +101,12 @@ AtpDlAnswer AtpRouteDlsym(void* handle, const char* name) {
   if (handle == RTLD_NEXT) return kPass;
   if (IsNvmlName(name)) return RouteNvmlName(handle, name);
   if (!IsDriverName(name)) return kPass;
+  if (t_hook_depth != 0) return kPass;
   const HookRow* row = HookOfName(name);
-  if (row == nullptr || t_hook_depth != 0) return kPass;
+  if (row == nullptr) {
+    NoteUnseenLookup(name);
+    return kPass;
+  }
   Reentry guard;
   ReadSettings();
   return RouteHookName(handle, *row);

@@ -31,10 +31,16 @@ CUresult OnMemFree(CUdeviceptr address) {
   return ReleaseAllocation(address);
 }
 
-// The program's own managed memory stays the program's business: neither counted nor hinted.
+// The program's own managed memory stays the program's business: it is told in the report, and
+// neither counted against the budget nor hinted.
 template <HookId id>
 CUresult OnMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned flags) {
-  return Row<id>::Real()(address, bytes, flags);
+  const CUresult result = Row<id>::Real()(address, bytes, flags);
+  if (result == CUDA_SUCCESS) {
+    g_findings.own_managed_count.fetch_add(1, std::memory_order_relaxed);
+    g_findings.own_managed_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  return result;
 }
 
 // Stream-ordered memory is managed too; what pools.cc leaves to the driver is counted as plain.

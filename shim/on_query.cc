@@ -41,18 +41,20 @@ CUresult PrepareHandleFor(CUdeviceptr address, size_t bytes, CUmemRangeHandleTyp
   return GiveAddressToDriver(address, bytes);
 }
 
-void SayWhyNoExport(CUdeviceptr address) {
+void SayWhyRefused(CUdeviceptr address, const char* what) {
+  constexpr uint64_t kMostSaid = 16;
+  if (g_tracker.Find(address) == nullptr) return;
+  if (g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed) >= kMostSaid) return;
   uint64_t start = 0, bytes = 0;
-  g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
   ProgramRange(address, &start, &bytes);
   char caller[160];
   DescribeCaller(caller, sizeof caller);
   const bool remembered = RememberCaller();
   ATP_LOG_WARN(
-      "memory at 0x%llx (%s) cannot be exported to another process or device by %s: it is managed "
-      "memory, so that it may move.%s Remedy: the beginning of the name of the library that "
-      "allocates it in ATP_NATIVE, or ATP_POLICY=off",
-      static_cast<unsigned long long>(address), HumanBytes(bytes).text(), caller,
+      "memory at 0x%llx (%s) cannot be %s by %s: it is managed memory, so that it may move.%s "
+      "Remedy: the beginning of the name of the library that allocates it in ATP_NATIVE, or "
+      "ATP_POLICY=off",
+      static_cast<unsigned long long>(address), HumanBytes(bytes).text(), what, caller,
       remembered ? " What that library allocates is plain from now on, while there is room." : "");
 }
 

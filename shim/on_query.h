@@ -64,12 +64,15 @@ CUresult OnPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
   return result;
 }
 
-void SayWhyNoExport(CUdeviceptr address);
+// The driver has refused something that plain memory can do and managed memory cannot: says so in
+// the log, with caller and remedy, and remembers the caller. `what`: as in "cannot be exported".
+void SayWhyRefused(CUdeviceptr address, const char* what);
+constexpr const char* kNoExport = "exported to another process or device";
 
 template <HookId id>
 CUresult OnIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const CUresult result = Row<id>::Real()(handle, address);
-  if (result != CUDA_SUCCESS && g_tracker.Find(address) != nullptr) SayWhyNoExport(address);
+  if (result != CUDA_SUCCESS) SayWhyRefused(address, kNoExport);
   return result;
 }
 
@@ -83,7 +86,30 @@ CUresult OnHandleForRange(void* handle, CUdeviceptr address, size_t bytes,
   const CUresult prepared = PrepareHandleFor(address, bytes, type);
   if (prepared != CUDA_SUCCESS) return prepared;
   const CUresult result = Row<id>::Real()(handle, address, bytes, type, flags);
-  if (result != CUDA_SUCCESS && g_tracker.Find(address) != nullptr) SayWhyNoExport(address);
+  if (result != CUDA_SUCCESS) SayWhyRefused(address, kNoExport);
+  return result;
+}
+
+// Operations of a stream on values in memory.
+constexpr const char* kNoMemOps = "used by stream memory operations";
+
+template <HookId id, typename Value>
+CUresult OnStreamValue(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
+  const CUresult result = Row<id>::Real()(stream, address, value, flags);
+  if (result == CUDA_ERROR_INVALID_VALUE) SayWhyRefused(address, kNoMemOps);
+  return result;
+}
+
+template <HookId id>
+CUresult OnStreamMemOps(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
+                        unsigned flags) {
+  const CUresult result = Row<id>::Real()(stream, count, operations, flags);
+  const bool refused = result == CUDA_ERROR_INVALID_VALUE && operations != nullptr;
+  for (unsigned i = 0; refused && i < count; ++i) {
+    const bool has_address = operations[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES &&
+                             operations[i].operation != CU_STREAM_MEM_OP_BARRIER;
+    if (has_address) SayWhyRefused(operations[i].writeValue.address, kNoMemOps);
+  }
   return result;
 }
 

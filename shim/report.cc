@@ -14,6 +14,7 @@
 #include "shim/resolve.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
+#include "shim/unseen.h"
 
 namespace atp::shim {
 namespace {
@@ -43,11 +44,13 @@ unsigned long long Load(const std::atomic<uint64_t>& counter) {
 
 struct Imports {
   JsonFile* file;
+  bool unseen = false;  // which ones are wanted
   const char* separator = "";
 };
 
 void WriteImport(const char* object, const char* symbol, void* context) {
   Imports* imports = static_cast<Imports*>(context);
+  if (IsUnseen(symbol) != imports->unseen) return;
   // The program itself has no name here; a name that would need escaping is cut.
   const char* name = *object != '\0' ? object : "(program)";
   if (strpbrk(name, "\"\\\n") != nullptr) name = "?";
@@ -81,6 +84,11 @@ void WriteFindings(JsonFile* file) {
   file->Add("},\n\"namespaces\":%d,\"linked\":[", Namespaces());
   Imports imports{file};
   ForEachImport(WriteImport, &imports);
+  file->Add("],\n\"unseen\":[");
+  imports = {file, true};
+  ForEachImport(WriteImport, &imports);
+  ForEachUnseenLookup([](const char* symbol, void* all) { WriteImport("(dlsym)", symbol, all); },
+                      &imports);
   file->Add("],\n\"native\":{");
   separator = "";
   for (size_t i = 0; i < kWhysNative; ++i) {
@@ -89,7 +97,9 @@ void WriteFindings(JsonFile* file) {
               Load(g_findings.native_count[i]), Load(g_findings.native_bytes[i]));
     separator = ",";
   }
-  file->Add("},\n\"refused_exports\":%llu,\"asked_before_allocating\":%s",
+  file->Add("},\n\"own_managed\":{\"count\":%llu,\"bytes\":%llu},",
+            Load(g_findings.own_managed_count), Load(g_findings.own_managed_bytes));
+  file->Add("\"refused_exports\":%llu,\"asked_before_allocating\":%s",
             Load(g_findings.refused_exports),
             g_findings.asked_before_allocating.load() ? "true" : "false");
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hooks cost: nanoseconds per launch, allocation and free, with and without the preload
-// library, against a driver that does nothing. One run measures all: the program runs itself once
-// plain, and with the library once for each case. Figures are the best of several rounds, because
-// other processes only ever add time. --json prints one object on stdout; without it, a table.
+// library, against a driver that does nothing, or with --real against the one that is installed
+// (few allocations, and launches in bursts that its queue holds). One run measures all: the program
+// runs itself once plain, and with the library once for each case. Figures are the best of several
+// rounds, because other processes only ever add time. --json prints one object on stdout; without
+// it, a table.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,7 +24,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Driver {
+  decltype(&cuInit) init;
+  decltype(&cuDevicePrimaryCtxRetain) retain;
   decltype(&cuCtxSetCurrent) set_current;
+  decltype(&cuCtxSynchronize) synchronize;
+  decltype(&cuModuleLoadData) load;
+  decltype(&cuModuleGetFunction) get_function;
   decltype(&cuMemAlloc) alloc;
   decltype(&cuMemFree) free;
   decltype(&cuLaunchKernel) launch;
@@ -38,19 +45,31 @@ void Load(void* handle, const char* name, F* function) {
   }
 }
 
-Driver Open() {
+Driver Open(bool real) {
   void* handle = dlopen("libcuda.so.1", RTLD_NOW);
   if (handle == nullptr) {
     fprintf(stderr, "hook_overhead: %s\n", dlerror());
     exit(1);
   }
   Driver driver;
+  Load(handle, "cuInit", &driver.init);
+  Load(handle, "cuDevicePrimaryCtxRetain", &driver.retain);
   Load(handle, "cuCtxSetCurrent", &driver.set_current);
+  Load(handle, "cuCtxSynchronize", &driver.synchronize);
   Load(handle, "cuMemAlloc_v2", &driver.alloc);
   Load(handle, "cuMemFree_v2", &driver.free);
   Load(handle, "cuLaunchKernel", &driver.launch);
   Load(handle, "cuGetProcAddress_v2", &driver.get_proc_address);
-  driver.set_current(reinterpret_cast<CUcontext>(0x1000));
+  CUcontext context = nullptr;
+  if (driver.init(0) != CUDA_SUCCESS || driver.retain(&context, 0) != CUDA_SUCCESS ||
+      driver.set_current(context) != CUDA_SUCCESS) {
+    fprintf(stderr, "hook_overhead: the driver has no device\n");
+    exit(1);
+  }
+  if (real) {
+    Load(handle, "cuModuleLoadData", &driver.load);
+    Load(handle, "cuModuleGetFunction", &driver.get_function);
+  }
   return driver;
 }
 
@@ -94,10 +113,43 @@ double MeasureLaunch(const Driver& driver, size_t words, int rounds, int calls) 
   return ns;
 }
 
-double MeasureAllocFree(const Driver& driver, size_t live, size_t bytes, int rounds) {
+// A kernel that does nothing, with eight parameters. Only what a burst takes of the thread counts.
+double MeasureRealLaunch(const Driver& driver, int rounds) {
+  constexpr const char kPtx[] =
+      ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry Nothing(.param .u64 a, "
+      ".param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 f, .param .u64 g, "
+      ".param .u64 h)\n{\n ret;\n}\n";
+  constexpr int kBurst = 64;
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  if (driver.load(&module, kPtx) != CUDA_SUCCESS ||
+      driver.get_function(&function, module, "Nothing") != CUDA_SUCCESS) {
+    fprintf(stderr, "hook_overhead: the driver does not load an empty kernel\n");
+    exit(1);
+  }
+  CUdeviceptr memory[8];
+  void* parameters[8];
+  for (int i = 0; i < 8; ++i) {
+    memory[i] = Allocate(driver, 4u << 20);
+    parameters[i] = &memory[i];
+  }
+  double best = 1e30;
+  for (int round = 0; round < 10 * rounds; ++round) {
+    driver.synchronize();
+    best = std::min(best, Best(1, kBurst, [&](int call) {
+                      driver.launch(function, 1 + static_cast<unsigned>(call) % 16, 1, 1, 32, 1, 1,
+                                    0, nullptr, parameters, nullptr);
+                    }));
+  }
+  driver.synchronize();
+  for (CUdeviceptr address : memory) driver.free(address);
+  return best;
+}
+
+double MeasureAllocFree(const Driver& driver, size_t live, size_t bytes, int rounds, int calls) {
   std::vector<CUdeviceptr> held(live);
   for (CUdeviceptr& address : held) address = Allocate(driver, bytes);
-  const double ns = Best(rounds, 1000, [&](int call) {
+  const double ns = Best(rounds, calls, [&](int call) {
     // An old one goes and a new one comes, spread over all that live.
     CUdeviceptr& address = held[static_cast<size_t>(call) * 7919 % live];
     driver.free(address);
@@ -117,7 +169,7 @@ double MeasureLookup(const Driver& driver, int rounds) {
 
 // One process's measurements, printed as JSON for the parent.
 int Measure(bool launches_only, int rounds) {
-  const Driver driver = Open();
+  const Driver driver = Open(false);
   Json figures;
   figures["launch"] = MeasureLaunch(driver, 8, rounds, 10000);
   if (launches_only) {
@@ -126,10 +178,24 @@ int Measure(bool launches_only, int rounds) {
   } else {
     figures["lookup"] = MeasureLookup(driver, rounds);
     for (size_t live : {20000, 200000}) {
-      figures["large"][std::to_string(live)] = MeasureAllocFree(driver, live, 2u << 20, rounds);
-      figures["small"][std::to_string(live)] = MeasureAllocFree(driver, live, 64u << 10, rounds);
+      figures["large"][std::to_string(live)] =
+          MeasureAllocFree(driver, live, 2u << 20, rounds, 1000);
+      figures["small"][std::to_string(live)] =
+          MeasureAllocFree(driver, live, 64u << 10, rounds, 1000);
     }
   }
+  printf("%s\n", figures.dump().c_str());
+  return 0;
+}
+
+// The same on the installed driver.
+int MeasureReal(int rounds) {
+  const Driver driver = Open(true);
+  Json figures;
+  figures["launch"] = MeasureRealLaunch(driver, rounds);
+  figures["lookup"] = MeasureLookup(driver, rounds);
+  figures["large"] = MeasureAllocFree(driver, 8, 2u << 20, rounds, 50);
+  figures["small"] = MeasureAllocFree(driver, 8, 64u << 10, rounds, 50);
   printf("%s\n", figures.dump().c_str());
   return 0;
 }
@@ -142,6 +208,8 @@ std::string Directory() {
   return directory.substr(0, directory.rfind('/'));
 }
 
+constexpr const char* kReal = "--measure-real";
+
 // Runs this program again with `environment` added, and reads its figures.
 Json RunSelf(const std::string& shim,
              const std::vector<std::pair<std::string, std::string>>& environment, const char* mode,
@@ -152,7 +220,7 @@ Json RunSelf(const std::string& shim,
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     close(ends[0]);
-    setenv("LD_LIBRARY_PATH", (Directory() + "/noop").c_str(), 1);
+    if (strcmp(mode, kReal) != 0) setenv("LD_LIBRARY_PATH", (Directory() + "/noop").c_str(), 1);
     unsetenv("LD_PRELOAD");
     if (!shim.empty()) setenv("LD_PRELOAD", shim.c_str(), 1);
     for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
@@ -196,6 +264,19 @@ Json Compare(const std::string& shim, int rounds) {
   return result;
 }
 
+Json CompareReal(const std::string& shim, int rounds) {
+  const Json none = RunSelf("", {}, kReal, rounds);
+  const Json fits = RunSelf(shim, {}, kReal, rounds);
+  const Json over = RunSelf(shim, {{"ATP_BUDGET", "24MiB"}, {"ATP_LOG", "error"}}, kReal, rounds);
+  Json result;
+  result["launch_ns"] = {
+      {"none", none["launch"]}, {"fits", fits["launch"]}, {"oversubscribed", over["launch"]}};
+  result["lookup_ns"] = {{"none", none["lookup"]}, {"shim", fits["lookup"]}};
+  result["alloc_free_ns"] = {{"none", none["large"]}, {"shim", fits["large"]}};
+  result["small_alloc_free_ns"] = {{"none", none["small"]}, {"shim", fits["small"]}};
+  return result;
+}
+
 void PrintTable(const Json& r) {
   printf("%-34s %12s %12s %16s\n", "nanoseconds", "without", "with, fits", "oversubscribed");
   printf("%-34s %12.1f %12.1f %16.1f\n", "launch, 8 arguments",
@@ -219,7 +300,7 @@ void PrintTable(const Json& r) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool json = false;
+  bool json = false, real = false;
   int rounds = 40;
   std::string shim = Directory() + "/../../lib/libatpshim.so";
   for (int i = 1; i < argc; ++i) {
@@ -227,8 +308,11 @@ int main(int argc, char** argv) {
     if (argument == "--measure" || argument == "--measure-launches") {
       return Measure(argument == "--measure-launches", i + 1 < argc ? atoi(argv[i + 1]) : 1);
     }
+    if (argument == kReal) return MeasureReal(i + 1 < argc ? atoi(argv[i + 1]) : 1);
     if (argument == "--json") {
       json = true;
+    } else if (argument == "--real") {
+      real = json = true;
     } else if (argument == "--quick") {
       rounds = 2;
     } else if (argument == "--shim" && i + 1 < argc) {
@@ -236,9 +320,9 @@ int main(int argc, char** argv) {
     } else {
       const bool help = argument == "--help";
       fprintf(help ? stdout : stderr,
-              "usage: hook_overhead [--json] [--quick] [--shim FILE]\n"
+              "usage: hook_overhead [--json] [--quick] [--real] [--shim FILE]\n"
               "Nanoseconds that the preload library adds to launches, allocations, frees and "
-              "look-ups.\n"
+              "look-ups.\n--real: on the installed driver, as JSON.\n"
               "Exit codes: 0 measured, 1 something failed, 2 usage.\n");
       return help ? 0 : 2;
     }
@@ -248,7 +332,7 @@ int main(int argc, char** argv) {
             shim.c_str());
     return 1;
   }
-  const Json result = Compare(shim, rounds);
+  const Json result = real ? CompareReal(shim, rounds) : Compare(shim, rounds);
   if (json) {
     printf("%s\n", result.dump().c_str());
   } else {

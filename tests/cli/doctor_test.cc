@@ -31,6 +31,8 @@ Json Report() {
           {"hooks", {{"cuMemAlloc_v2", 3}}},
           {"lookups", {{"dlsym_handle", 1}, {"second_driver", 0}}},
           {"linked", Json::array()},
+          {"unseen", Json::array()},
+          {"own_managed", {{"count", 0}, {"bytes", 0}}},
           {"native", {{"small", {{"count", 2}, {"bytes", 100}}}}},
           {"refused_exports", 0},
           {"asked_before_allocating", false},
@@ -43,6 +45,32 @@ Json WithProgram(const std::vector<Json>& reports) {
   findings["program"] = {{"unservable", ""}};
   findings["program"].update(MergeReports(reports));
   return findings;
+}
+
+TEST(Doctor, CallsThatAreNotInterceptedAreNamedWithWhoMakesThem) {
+  Json report = Report();
+  report["unseen"] = {{{"object", "libold.so"}, {"symbol", "cuLaunchGrid"}},
+                      {{"object", "libold.so"}, {"symbol", "cuMemAlloc"}},
+                      {{"object", "(dlsym)"}, {"symbol", "cuLaunch"}}};
+  const Json advice = Advice(WithProgram({report}));
+  ASSERT_EQ(advice.size(), 2u) << advice;
+  EXPECT_NE(advice[0].get<std::string>().find("it looks up functions that are not intercepted"),
+            std::string::npos);
+  EXPECT_NE(advice[0].get<std::string>().find(": cuLaunch"), std::string::npos);
+  EXPECT_NE(advice[1].get<std::string>().find("libold.so links"), std::string::npos);
+  EXPECT_NE(advice[1].get<std::string>().find("cuLaunchGrid, cuMemAlloc"), std::string::npos);
+}
+
+TEST(Doctor, ManagedMemoryOfTheProgramsOwnIsTold) {
+  Json report = Report(), findings = Findings(Machine());
+  report["own_managed"] = {{"count", 3}, {"bytes", 3 << 20}};
+  findings["host_available_bytes"] = 0;
+  findings["advice"] = findings["reasons"] = Json::array();
+  findings["served"] = true;
+  findings["program"] = {{"file", "program"}, {"unservable", ""}};
+  findings["program"].update(MergeReports({report}));
+  EXPECT_NE(AsText(findings).find("3 allocations of managed memory, 3 MiB"), std::string::npos)
+      << AsText(findings);
 }
 
 TEST(Doctor, AnOrdinaryMachineAndProgramAreServed) {

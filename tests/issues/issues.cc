@@ -182,6 +182,32 @@ void Preallocation() {
   printf("free came back: %d\n", Free() == free);
 }
 
+// A stream that writes and awaits values in memory.
+void Values() {
+  CUstream stream;
+  cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  for (size_t bytes : {size_t{64}, 4 * kMiB}) {
+    CUdeviceptr address = 0;
+    unsigned value = 0;
+    cuMemAlloc(&address, bytes);
+    cuMemsetD8(address, 0, bytes);
+    Say("write", cuStreamWriteValue32(stream, address + bytes - 4, 7, 0));
+    Say("wait", cuStreamWaitValue32(stream, address + bytes - 4, 7, CU_STREAM_WAIT_VALUE_GEQ));
+    CUstreamBatchMemOpParams both[2] = {};
+    for (int i = 0; i < 2; ++i) {
+      both[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+      both[i].writeValue.address = address + static_cast<size_t>(i) * 8;
+      both[i].writeValue.value64 = static_cast<cuuint64_t>(i) + 1;
+    }
+    Say("batch", cuStreamBatchMemOp(stream, 2, both, 0));
+    Say("end", cuStreamSynchronize(stream));
+    cuMemcpyDtoH(&value, address + bytes - 4, 4);
+    printf("value %u\n", value);
+    Say("free", cuMemFree(address));
+  }
+  cuStreamDestroy(stream);
+}
+
 // The same name stands for functions with other arguments from 13.0 on.
 void Versions() {
   CUdeviceptr managed = 0;
@@ -221,7 +247,7 @@ int main(int argc, char** argv) {
   } kCases[] = {{"accounts", Accounts, true}, {"workers", Workers, false},
                 {"visible", Visible, false},  {"together", Together, false},
                 {"handles", Handles, true},   {"preallocation", Preallocation, true},
-                {"versions", Versions, true}};
+                {"values", Values, true},     {"versions", Versions, true}};
   for (const auto& one : kCases) {
     if (strcmp(argv[1], one.name) != 0) continue;
     CUcontext context;

@@ -77,5 +77,27 @@ TEST(Issues, NearlyAllMemoryMayBeTakenAtOnceAndLittleOfItUsed) {
 // NVIDIA/stdexec 1619, eyalroz/cuda-api-wrappers 749: one name, other arguments since 12.2.
 TEST(Issues, ANameGivesTheFunctionOfTheVersionThatWasAskedFor) { ExpectAsWithoutUs("versions"); }
 
+// None of the driver's documents, but of the same kind: streams neither write nor await values in
+// managed memory (CUDA driver API, "Stream Memory Operations"). Small memory is plain; for the rest
+// the log says why, and the next run has plain memory there.
+TEST(Issues, AStreamThatWritesAndAwaitsValuesWorksAtTheLatestInTheNextRun) {
+  char folder[] = "/tmp/atp-values-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/exporters";
+  const Environment remembers = {{"ATP_EXPORTERS", file}, {"ATP_LOG", "warn"}};
+  const std::string native = Case("values", false).out;
+  const Finished first = Case("values", true, remembers);
+  const Finished second = Case("values", true, remembers);
+  unlink(file.c_str());
+  rmdir(folder);
+  EXPECT_NE(native.find("write: CUDA_SUCCESS"), std::string::npos) << native;
+  EXPECT_EQ(first.out.substr(0, native.size() / 2), native.substr(0, native.size() / 2));
+  for (const char* part : {"stream memory operations by issues+0x", "ATP_NATIVE", "from now on"}) {
+    EXPECT_NE(first.err.find(part), std::string::npos) << part << " in " << first.err;
+  }
+  EXPECT_EQ(second.out, native);
+  EXPECT_EQ(second.err, "");
+}
+
 }  // namespace
 }  // namespace atp::preload

@@ -88,6 +88,19 @@ TEST(Doctor, WhatStaysPlainIsNamedWithItsReason) {
   EXPECT_EQ(captured["native"]["capture"]["count"], 1) << captured["native"];
 }
 
+TEST(Doctor, FunctionsThatAreNotInterceptedAreNamed) {
+  const Json findings = Findings({ATP_LOOKUP_FOLDER "/probe_main",
+                                  ATP_LOOKUP_FOLDER "/libprobe_new.so", "local", "libcuda.so.1"},
+                                 1);
+  const std::string unseen = findings["program"]["unseen"].dump();
+  for (const char* symbol : {"cuLaunchGrid", "cuMemAlloc", "cuTexObjectCreate"}) {
+    EXPECT_NE(unseen.find(std::string("\"") + symbol + "\""), std::string::npos) << symbol;
+  }
+  EXPECT_EQ(unseen.find("cuLaunchKernel"), std::string::npos) << unseen;
+  EXPECT_NE(findings["advice"].dump().find("not intercepted"), std::string::npos);
+  EXPECT_TRUE(Findings(kDriverProgram, 0)["program"]["unseen"].empty());
+}
+
 TEST(Doctor, AProgramWithoutCudaIsNotServed) {
   const Json findings = Findings({"/bin/true"}, 1);
   EXPECT_NE(findings["reasons"].dump().find("does not use CUDA"), std::string::npos);

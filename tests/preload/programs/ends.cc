@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -69,6 +70,44 @@ struct Layers {
   }
 };
 
+// One thread launches, so that memory moves, while another records a graph, in the mode in which a
+// call of any thread that might wait spoils the recording. In between they wait.
+void CaptureMeanwhile(Layers* layers) {
+  constexpr int kTimes = 40;
+  std::barrier step(2);
+  int good = 0;
+  std::thread recorder([&] {
+    CHECK(cuCtxSetCurrent(layers->context));
+    CUstream stream;
+    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < kTimes; ++i) {
+      CUgraph graph = nullptr;
+      size_t nodes = 0;
+      CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+      step.arrive_and_wait();
+      CHECK(cuMemsetD32Async(layers->memory[0], 0, 1, stream));
+      CHECK(cuMemcpyDtoDAsync(layers->memory[1], layers->memory[0], 4, stream));
+      step.arrive_and_wait();
+      CHECK(cuStreamEndCapture(stream, &graph));
+      CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+      good += nodes == 2;
+      CHECK(cuGraphDestroy(graph));
+      step.arrive_and_wait();
+      step.arrive_and_wait();
+    }
+  });
+  for (int i = 0; i < kTimes; ++i) {
+    step.arrive_and_wait();
+    layers->Passes(2, false);
+    step.arrive_and_wait();
+    step.arrive_and_wait();
+    CHECK(cuStreamSynchronize(layers->stream));
+    step.arrive_and_wait();
+  }
+  recorder.join();
+  printf("recordings with their own nodes: %d\n", good);
+}
+
 // Of threads that the program has not started: those of its start have its name.
 void PrintThreadNames() {
   std::set<std::string> names;
@@ -90,6 +129,10 @@ int main(int argc, char** argv) {
   Layers layers(argv[1], is("destroy"));
   layers.Passes(4, true);
   layers.Passes(1, false);  // and nobody waits for it
+  if (is("captures")) {
+    CaptureMeanwhile(&layers);
+    return 0;
+  }
   if (is("names")) {
     layers.Passes(1, true);
     PrintThreadNames();

@@ -31,7 +31,7 @@ TEST_P(EndsTest, WhileHintsAreInFlightAsItWouldWithoutUs) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
                          testing::Values("exit", "at-once", "killed", "thread", "destroy", "reset",
-                                         "release", "frees", "stream"),
+                                         "release", "frees", "stream", "captures"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');
