@@ -54,7 +54,7 @@ void ReadOnce() {
 
 bool Known(const char* name) {
   const size_t length = strlen(name);
-  for (const char* at = names; (at = strstr(at, name)) != nullptr; ++at) {
+  for (const char* at = names + 1; (at = strstr(at, name)) != nullptr; ++at) {
     if (at[-1] == '\n' && at[length] == '\n') return true;
   }
   return false;
