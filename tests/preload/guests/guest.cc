@@ -12,6 +12,8 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -171,15 +173,18 @@ void Daemonised() {
   if (read(ends[0], &answer, 1) != 1) answer = '-';
   printf("the daemon uses: %c\n", answer);
 }
-// What is loaded into this process, of what should be.
+// What is loaded into this process: the shim, and which C++ libraries.
 void Loaded() {
   FILE* maps = fopen("/proc/self/maps", "r");
   char line[1024];
   bool shim = false;
+  std::set<std::string> libraries;
   while (maps != nullptr && fgets(line, sizeof line, maps) != nullptr) {
     shim |= strstr(line, "libatpshim") != nullptr;
+    if (strstr(line, "libstdc++") != nullptr) libraries.insert(strchr(line, '/'));
   }
-  printf("the shim is %s\n", shim ? "loaded" : "not loaded");
+  fprintf(stderr, "the shim is %s\n", shim ? "loaded" : "not loaded");
+  for (const std::string& library : libraries) printf("%s", library.c_str());
 }
 // Workers that a launcher starts after it has asked what there is, but before it used a device.
 void Workers() {

@@ -116,9 +116,32 @@ TEST(Guest, AProgramWithRaisedPrivilegesDoesNotNotice) {
   chmod(copy.c_str(), 0755);
   const Finished ordinary = RunChild({copy, "loaded"}, with);
   remove();
-  EXPECT_EQ(ordinary.out, "the shim is loaded\n") << "the test sees nothing: " << ordinary.err;
-  if (!raised || run.out == ordinary.out) GTEST_SKIP() << "privileges cannot be raised here";
+  EXPECT_EQ(ordinary.err, "the shim is loaded\n") << "the test sees nothing";
+  if (!raised || run.err == ordinary.err) GTEST_SKIP() << "privileges cannot be raised here";
   ExpectSame(native, run);
+}
+
+// As conda has one: a library that we needed ourselves would come first, and be the system's.
+TEST(Guest, AProcessWithACxxLibraryOfItsOwnKeepsThatOne) {
+  const Finished usual = Guest("loaded", {});
+  const std::string library = usual.out.substr(0, usual.out.find('\n'));
+  char folder[] = "/tmp/atp-cxx-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string copy = std::string(folder) + "/libstdc++.so.6";
+  std::ofstream(copy, std::ios::binary) << std::ifstream(library, std::ios::binary).rdbuf();
+  const Environment own = {{"LD_LIBRARY_PATH", std::string(folder) + ":" ATP_NOOP_DRIVER_FOLDER}};
+  const auto run = [&](const char* way, const std::vector<std::string>& preloaded) {
+    Environment environment = own;
+    environment["LD_PRELOAD"] = Preload(preloaded);
+    return RunChild({kFolder + "/guest", way}, environment);
+  };
+  const Finished loaded = run("loaded", {kShim}), native = run("use", {}),
+                 used = run("use", {kShim});
+  unlink(copy.c_str());
+  rmdir(folder);
+  EXPECT_EQ(loaded.out, copy + "\n");
+  EXPECT_EQ(loaded.err, "the shim is loaded\n");
+  ExpectSame(native, used);
 }
 
 TEST(Guest, UnderADebuggerItRunsAndItsFramesAreNamed) {
