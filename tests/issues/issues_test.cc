@@ -77,9 +77,9 @@ TEST(Issues, NearlyAllMemoryMayBeTakenAtOnceAndLittleOfItUsed) {
 // NVIDIA/stdexec 1619, eyalroz/cuda-api-wrappers 749: one name, other arguments since 12.2.
 TEST(Issues, ANameGivesTheFunctionOfTheVersionThatWasAskedFor) { ExpectAsWithoutUs("versions"); }
 
-// None of the driver's documents, but of the same kind: streams neither write nor await values in
-// managed memory (CUDA driver API, "Stream Memory Operations"). Small memory is plain; for the rest
-// the log says why, and the next run has plain memory there.
+// Nobody's report, but a promise of plain memory that managed memory does not keep: streams neither
+// write nor await values there (CUDA driver API, "Stream Memory Operations"). Small memory is
+// plain; for the rest the log says why, and the next run has plain memory there.
 TEST(Issues, AStreamThatWritesAndAwaitsValuesWorksAtTheLatestInTheNextRun) {
   char folder[] = "/tmp/atp-values-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);

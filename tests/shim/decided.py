@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every function of the driver that names device memory, or launches work, is hooked or left alone by decision.
 
-usage: decided.py --compiler CC --include FOLDER --hooks hooks.def --left left_alone.txt
+usage: decided.py --compiler CC --include FOLDER --hooks hooks.def --left left_alone.txt --unseen unseen.cc
 
-Reads the toolkit's headers: a newer one with a function that nobody has thought about fails here. Exit: 0 all decided, 1 not.
+Reads the toolkit's headers: a newer one with a function that nobody has thought about fails here. What atp doctor tells as
+not intercepted (unseen.cc) must be left alone. Exit: 0 all decided, 1 not.
 """
 import argparse
 import os
@@ -25,7 +26,7 @@ def touches(symbol, parameters):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ('compiler', 'include', 'hooks', 'left'):
+    for name in ('compiler', 'include', 'hooks', 'left', 'unseen'):
         parser.add_argument(f'--{name}', required=True)
     options = parser.parse_args()
     declared = driver_symbols.declarations(options.compiler, options.include)
@@ -37,11 +38,13 @@ def main():
             left.update(line.split('#')[0].split())
     wrong = [f'{symbol}({parameters})' for symbol, parameters in sorted(declared.items())
              if touches(symbol, parameters) and symbol not in hooked | left]
-    stale = sorted(name for name in left if name not in declared or name in hooked)
+    with open(options.unseen, encoding='utf-8') as file:
+        unseen = set(re.findall(r'"(cu[A-Z]\w*)"', file.read()))
+    stale = sorted(name for name in left | unseen if name not in declared or name in hooked or name not in left)
     for line in wrong:
         print(f'neither hooked nor left alone by decision: {line}')
     for name in stale:
-        print(f'left alone, but hooked or not in the headers: {name}')
+        print(f'left alone or unseen, but hooked, not in the headers, or not in the list: {name}')
     print(f'{len(hooked)} hooked, {len(left)} left alone, {len(wrong) + len(stale)} wrong')
     return 1 if wrong or stale else 0
 
