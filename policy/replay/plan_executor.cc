@@ -19,6 +19,12 @@ PlanExecutor::PlanExecutor(const Trace& trace, const Uses& uses, const ReplayOpt
   fetched_for_.assign(machine_.EndBlock(static_cast<uint32_t>(trace.tensors.size()) - 1), 0);
   started_.assign(uses.launches, 0);
   started_instance_.assign(uses.launches, kNever);
+  born_before_.assign(1, 0);
+  for (uint32_t k = 0; k < uses.launches; ++k) {
+    Bytes born = trace.launches[k].workspace;
+    for (uint32_t t : uses.born[k]) born += trace.tensors[t].bytes;
+    born_before_.push_back(born_before_.back() + born);
+  }
   for (const Move& fetch : plan.fetches) {
     const auto& starts = plan.launch_start;
     const auto after = std::upper_bound(starts.begin(), starts.end(), fetch.start);
@@ -156,13 +162,28 @@ void PlanExecutor::PumpFetches() {
     Job* next = nullptr;
     for (std::deque<Job>* queue : {&fetches_, &repairs_}) {
       auto open = std::find_if(queue->begin(), queue->end(), [](Job& j) { return !j.Done(); });
-      if (open != queue->end() && TriggerTime(*open) <= machine_.now()) {
+      if (open == queue->end()) continue;
+      if (TriggerTime(*open) <= machine_.now() || MayStartEarly(*open)) {
         next = &*open;
         break;
       }
     }
     if (next == nullptr || !StepFetch(next)) return;
   }
+}
+
+// Fetches run in the order of the plan, so that only what is born until then competes for the room.
+bool PlanExecutor::MayStartEarly(const Job& job) const {
+  const Instance first = current() + (waiting() ? 0 : 1);
+  if (job.trigger == kNever || job.trigger >= first + uses_.launches) return false;
+  if (machine_.StateOf(job.next) != State::kOut) return false;
+  Bytes reserved = options_.head_room;
+  if (job.trigger >= first) {
+    const size_t from = first % uses_.launches, to = job.trigger % uses_.launches;
+    reserved += born_before_[to + 1] - born_before_[from];
+    if (to < from) reserved += born_before_.back();
+  }
+  return machine_.HasRoom(machine_.BytesOf(job.next) + reserved);
 }
 
 bool PlanExecutor::StepFetch(Job* job) {

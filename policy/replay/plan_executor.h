@@ -48,6 +48,8 @@ class PlanExecutor : public Executor {
   bool StepEviction(Job* job);
   bool StepFetch(Job* job);
   Job* NeededFetch();
+  // There is room for it and for all that is born before its planned start.
+  bool MayStartEarly(const Job& job) const;
   void DropFinished();
   double TriggerTime(const Job& job) const;
   // Blocks that the waiting launch lacks and that no fetch will bring.
@@ -58,6 +60,7 @@ class PlanExecutor : public Executor {
 
   const Plan& plan_;
   std::vector<uint32_t> trigger_;  // per fetch of the plan: launch that runs when it starts
+  std::vector<Bytes> born_before_;  // per position: born in launches before it, and their workspace
   std::deque<Job> evictions_, fetches_, repairs_;
   std::unordered_map<Instance, std::vector<Job*>> fetches_for_;  // by the launch that needs them
   std::vector<Instance>
