@@ -196,6 +196,7 @@ void AddReplayCommand(CLI::App& app) {
   AddTraceOptions(command, options.get(), true);
   command->add_option("--policy", options->policies, "policies, with commas between:" + policies)
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check([](const std::string& name) {
         return policy::FindBaseline(name) != nullptr ? std::string() : "no policy \"" + name + "\"";
       });

@@ -18,6 +18,7 @@ void AddTraceOptions(CLI::App* command, TraceOptions* options, bool several_size
     if (ParseShare(text)) return std::string();
     return "\"" + text + "\": " + std::string(kSizeForms) + ", or a share such as 60%";
   });
+  memory->allow_extra_args(false);  // a trace may follow
   if (several_sizes) {
     memory->delimiter(',')->description("several, with commas between: " +
                                         memory->get_description());

@@ -11,7 +11,8 @@
 namespace atp::policy {
 namespace {
 
-constexpr int64_t kPeriods = 7, kWarm = 3;
+constexpr int64_t kWarm = 3;  // periods that are not counted
+constexpr int64_t kHeld = 3;  // the last ones, held to the times of the one before
 // Granules that the way out keeps free ahead of the way back, so that both are busy at once.
 constexpr int64_t kFree = 4;
 constexpr int64_t kAhead = 8;  // launches for whose new data room is made in turn with fetches
@@ -24,12 +25,12 @@ class Chase : public PeriodPlay {
         granule_(options.granule),
         ending_(trace.launches.size()),
         present_(life.intervals.size()),
-        total_(life.intervals.size(), 0) {
+        free_(options.periods) {
     for (uint32_t i = 0; i < life.intervals.size(); ++i) {
       ending_[life.intervals[i].next_use % trace.launches.size()].push_back(i);
     }
   }
-  const std::vector<int64_t>& total() const { return total_; }
+  std::vector<std::vector<int64_t>>& left() { return left_; }
 
  private:
   struct Present {  // the instance of an interval that waits now
@@ -44,7 +45,10 @@ class Chase : public PeriodPlay {
   void Enter(int64_t launch) override {
     for (uint32_t i : ending_[static_cast<size_t>(launch % n_)]) waiting_.erase({launch, i});
   }
-  void EnterPeriod(int64_t period) override { counting_ = period >= kWarm; }
+  void EnterPeriod(int64_t period) override {
+    counting_ = period >= kWarm && period < kWarm + free_;
+    if (counting_) left_.emplace_back(life_.intervals.size(), 0);
+  }
 
   void Pump() override {
     while (!clock_.Busy(Direction::kOut) && EvictFurthest()) {
@@ -91,7 +95,7 @@ class Chase : public PeriodPlay {
     const Job job{present.needed, i, present.period, present.left, std::min(granule_, here)};
     present.left += job.bytes;
     if (job.bytes == here) waiting_.erase({present.needed, i});
-    if (counting_) total_[i] += job.bytes;
+    if (counting_) left_.back()[i] += job.bytes;
     Announce(job);
     Evict(job);
     return true;
@@ -101,8 +105,9 @@ class Chase : public PeriodPlay {
   std::vector<std::vector<uint32_t>> ending_;       // intervals by next use
   std::vector<Present> present_;                    // by interval
   std::set<std::pair<int64_t, uint32_t>> waiting_;  // by next use: intervals with bytes here
-  std::vector<int64_t> total_;                      // bytes that left in the counted periods
+  const int64_t free_;                              // periods that are counted
   bool counting_ = false;
+  std::vector<std::vector<int64_t>> left_;  // in each counted period, by interval
 };
 
 }  // namespace
@@ -112,10 +117,9 @@ ChaseResult ChaseUses(const Trace& trace, const Lifetimes& life, const LinkRates
   ChaseResult result;
   if (life.live.empty()) return result;
   Chase chase(trace, life, rates, copied, options);
-  result.repeats = chase.Play(kPeriods, &result.layout);
-  if (!result.repeats) {
-    result.amounts = FitAmounts(life, chase.total(), kPeriods - kWarm, options);
-  }
+  const int64_t held_from = kWarm + options.periods;
+  result.repeats = chase.Play(held_from + kHeld, held_from, &result.layout);
+  result.left = std::move(chase.left());
   return result;
 }
 

@@ -18,11 +18,13 @@ namespace atp::policy {
 struct ChaseResult {
   bool repeats = false;  // the play itself repeats: `layout` is a plan
   Layout layout;
-  // Bytes of each of life.intervals, the mean of a few periods; empty when some launch cannot run.
-  std::vector<int64_t> amounts;
+  // For each period played freely, less the first three: bytes of each of life.intervals that left
+  // in it.
+  std::vector<std::vector<int64_t>> left;
 };
 
-// `copied`: per interval, false leaves without the link.
+// Plays `options.periods` and three more freely, then some that are held to the times of the one
+// before. `copied`: per interval, false leaves without the link.
 ChaseResult ChaseUses(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
                       const std::vector<bool>& copied, const CoverOptions& options);
 

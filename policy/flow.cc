@@ -10,6 +10,7 @@
 namespace atp::policy {
 namespace {
 
+constexpr int64_t kHeldFrom = 4;
 constexpr int64_t kPeriods = 10;  // a period that has not repeated itself by then never will
 
 class Flow : public PeriodPlay {
@@ -92,7 +93,7 @@ class Flow : public PeriodPlay {
 bool FlowLayout(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
                 const std::vector<int64_t>& amounts, const std::vector<bool>& copied,
                 const FlowOptions& options, Layout* layout) {
-  return Flow(trace, life, rates, amounts, copied, options).Play(kPeriods, layout);
+  return Flow(trace, life, rates, amounts, copied, options).Play(kPeriods, kHeldFrom, layout);
 }
 
 }  // namespace atp::policy

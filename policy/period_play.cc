@@ -8,9 +8,6 @@ namespace atp::policy {
 namespace {
 
 constexpr double kSame = 1e-9;  // seconds; times of two periods this close are the same
-// From this period on, launches are held to their times in the period before: one that alternates
-// settles at the slower of its turns.
-constexpr int64_t kHeldFrom = 4;
 
 }  // namespace
 
@@ -29,7 +26,8 @@ PeriodPlay::PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRate
   }
 }
 
-bool PeriodPlay::Play(int64_t periods, Layout* layout) {
+bool PeriodPlay::Play(int64_t periods, int64_t held_from, Layout* layout) {
+  held_from_ = held_from;
   for (uint32_t i = 0; i < life_.intervals.size(); ++i) {
     if (static_cast<int64_t>(life_.intervals[i].next_use) >= n_) Begin(i, -1);
   }
@@ -45,7 +43,7 @@ bool PeriodPlay::Play(int64_t periods, Layout* layout) {
 
 double PeriodPlay::Earliest(int64_t launch) const {
   const int64_t period = launch / n_;
-  if (period < kHeldFrom || launch % n_ == 0) return 0;
+  if (period < held_from_ || launch % n_ == 0) return 0;
   return StartOf(period) + starts_[static_cast<size_t>(launch - n_)] - StartOf(period - 1);
 }
 

@@ -24,8 +24,10 @@ class PeriodPlay {
   PeriodPlay(const PeriodPlay&) = delete;
   PeriodPlay& operator=(const PeriodPlay&) = delete;
 
-  // True when a period has run just like the one before it: that one is the layout.
-  bool Play(int64_t periods, Layout* layout);
+  // True when a period has run just like the one before it: that one is the layout. From period
+  // `held_from` on, launches are held to their times in the period before: one that alternates
+  // settles at the slower of its turns.
+  bool Play(int64_t periods, int64_t held_from, Layout* layout);
 
  protected:
   struct Job {           // bytes of one instance of an interval
@@ -89,7 +91,7 @@ class PeriodPlay {
 
   std::vector<std::vector<uint32_t>> beginning_;  // intervals by last use
   std::vector<int64_t> missing_;                  // jobs that a launch waits for
-  int64_t next_ = 0, away_ = 0;
+  int64_t next_ = 0, away_ = 0, held_from_ = 0;
   bool running_ = false;               // launch next_ runs
   std::vector<double> starts_, ends_;  // of launches, over all periods
   std::vector<Pieces> done_[2];        // by the period in which the interval began

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -22,7 +23,8 @@ namespace {
 // The least traffic is tried where the greedy exceeds the bound by more than this share: a short
 // period is planned so quickly that little is worth it.
 constexpr double kWorth = 0.005, kWorthIfShort = 0.0002;
-constexpr size_t kShort = 512;  // launches
+constexpr size_t kShort = 512;   // launches
+constexpr int64_t kSingles = 3;  // periods of a play that are each tried as the whole plan
 // In this order: with a launch for the way at both ends of an absence, at its end, at none; whole
 // tensors, where launches are so short that what they lack cannot come while they run.
 constexpr CoverOptions kCovers[] = {
@@ -151,13 +153,6 @@ std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amou
   return layout;
 }
 
-std::optional<Layout> TryChase(const Task& task) {
-  const CoverOptions options{task.memory, PieceBytes(task), 0, 0};
-  ChaseResult chase = ChaseUses(task.trace, task.life, task.rates, task.copied, options);
-  if (chase.repeats) return std::move(chase.layout);
-  return TryFlow(task, chase.amounts);
-}
-
 // Tries one way after the other; each only while the best so far leaves something to gain.
 class Best {
  public:
@@ -192,6 +187,28 @@ class Best {
   double bound_ = -1;
 };
 
+// What furthest next use does when it is played in time: as it is, if it comes to repeat itself;
+// the mean of its periods, and the last few, as periods of their own. Played with `copied`, which
+// may ask for more copies than the task.
+void OfferChase(const Task& task, const std::vector<bool>& copied, int64_t periods, double worth,
+                Best* best) {
+  const CoverOptions options{task.memory, PieceBytes(task), 0, 0, periods};
+  ChaseResult chase = ChaseUses(task.trace, task.life, task.rates, copied, options);
+  if (chase.repeats && copied == task.copied) best->Offer(std::move(chase.layout));
+  if (chase.left.empty()) return;
+  std::vector<int64_t> sums(task.life.intervals.size(), 0);
+  for (const auto& left : chase.left) {
+    std::transform(sums.begin(), sums.end(), left.begin(), sums.begin(), std::plus<>());
+  }
+  const int64_t counted = static_cast<int64_t>(chase.left.size());
+  best->Offer(TryFlow(task, FitAmounts(task.life, sums, counted, options)));
+  if (task.trace.launches.size() > kShort) return;
+  for (int64_t i = std::max<int64_t>(counted - kSingles, 0); i < counted; ++i) {
+    if (best->Within(worth)) return;
+    best->Offer(TryFlow(task, FitAmounts(task.life, chase.left[size_t(i)], 1, options)));
+  }
+}
+
 }  // namespace
 
 Plan MakePlan(const Trace& trace, const PlanOptions& given) {
@@ -223,7 +240,15 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
     cover.memory = memory, cover.granule = task.granule();
     best.Offer(TryFlow(task, CoverAmounts(life, cover)));
   }
-  if (!best.Within(worth)) best.Offer(TryChase(task));
+  const bool few = trace.launches.size() <= kShort;
+  const std::vector<bool> all_copied(task.copied.size(), true);
+  for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
+    if (!best.Within(worth)) OfferChase(task, task.copied, periods, worth, &best);
+    // What is best where all is copied is no worse where some of it leaves for free.
+    if (!best.Within(worth) && few && task.copied != all_copied) {
+      OfferChase(task, all_copied, periods, worth, &best);
+    }
+  }
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
   if (best.least_host() > 0) {
     return Infeasible(trace, "a period needs " + std::to_string(best.least_host()) +

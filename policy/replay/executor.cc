@@ -2,8 +2,38 @@
 #include "policy/replay/executor.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace atp::policy {
+namespace {
+
+constexpr uint32_t kWarmPeriods = 2, kMostPeriods = 12;
+constexpr uint32_t kAlike = 2;  // policies that wander are alike once by chance
+constexpr double kSame = 1e-4;  // relative
+
+bool Alike(const ReplayResult& a, const ReplayResult& b) {
+  return a.h2d == b.h2d && a.d2h == b.d2h &&
+         std::abs(a.period_seconds - b.period_seconds) <= kSame * b.period_seconds;
+}
+
+// Of the figures that are reported.
+struct Sums {
+  void Add(const ReplayResult& r) {
+    ++count;
+    period += r.period_seconds, stall += r.stall_seconds;
+    h2d += double(r.h2d), d2h += double(r.d2h);
+  }
+  void Mean(ReplayResult* r) const {
+    if (count == 0) return;
+    r->period_seconds = period / count, r->stall_seconds = stall / count;
+    r->h2d = static_cast<Bytes>(h2d / count), r->d2h = static_cast<Bytes>(d2h / count);
+  }
+
+  double period = 0, stall = 0, h2d = 0, d2h = 0;
+  int count = 0;
+};
+
+}  // namespace
 
 Executor::Executor(const Trace& trace, const Uses& uses, const ReplayOptions& options)
     : trace_(trace), uses_(uses), options_(options), machine_(trace, uses, options) {
@@ -16,9 +46,18 @@ Executor::Executor(const Trace& trace, const Uses& uses, const ReplayOptions& op
 
 ReplayResult Executor::Run() {
   Prepare();
-  for (uint32_t period = 0; period < std::max(1u, options_.periods); ++period) {
+  const uint32_t least = std::max(1u, options_.periods);
+  ReplayResult before;
+  uint32_t alike = 0;  // periods like the one before them, in a row
+  Sums sums;
+  for (uint32_t period = 0; period < std::max(least, kMostPeriods); ++period) {
     RunPeriod(period);
     if (!result_.why.empty()) return result_;
+    if (period >= kWarmPeriods) sums.Add(result_);
+    alike = Alike(result_, before) ? alike + 1 : 0;
+    if (period + 1 >= least && (alike >= kAlike || least == 1)) break;
+    before = result_;
+    if (period + 1 >= kMostPeriods) sums.Mean(&result_);
   }
   result_.completed = true;
   result_.peak = machine_.peak();
@@ -27,7 +66,7 @@ ReplayResult Executor::Run() {
 
 void Executor::RunPeriod(uint32_t period) {
   const double began = machine_.now();
-  const bool last = period + 1 == std::max(1u, options_.periods);
+  const bool last = period + 1 >= std::max(1u, options_.periods);  // unless more are run
   const Bytes h2d = machine_.moved(CopyDirection::kH2d), d2h = machine_.moved(CopyDirection::kD2h);
   if (last && options_.timeline) machine_.RecordTimeline();
   result_ = ReplayResult();

@@ -91,7 +91,10 @@ class Machine {
 
   Bytes moved(CopyDirection direction) const { return Of(direction).moved; }
   Bytes peak() const { return peak_; }
-  void RecordTimeline() { recording_ = true; }
+  void RecordTimeline() {  // from now on
+    recording_ = true;
+    transfers_.clear(), residency_.clear();
+  }
   const std::vector<TransferRun>& transfers() const { return transfers_; }
   const std::vector<ResidencySample>& residency() const { return residency_; }
 

@@ -46,8 +46,10 @@ struct ReplayOptions {
   DriverCosts costs;
   LaunchRule rule = LaunchRule::kResidentFirst;
   bool clean_leaves_free =
-      false;              // tensors that the period never writes leave without a copy (ReadMostly)
-  uint32_t periods = 3;   // the last one is reported
+      false;  // tensors that the period never writes leave without a copy (ReadMostly)
+  // The last period is reported. Where it differs from the one before it, as with policies that do
+  // not repeat themselves, more are run, and the mean of all but the first two is reported.
+  uint32_t periods = 3;
   bool timeline = false;  // record residency and transfers of the last period
 };
 

@@ -59,7 +59,7 @@ class PlanExecutor : public Executor {
   void RefillHeadRoom();
 
   const Plan& plan_;
-  std::vector<uint32_t> trigger_;  // per fetch of the plan: launch that runs when it starts
+  std::vector<uint32_t> trigger_;   // per fetch of the plan: launch that runs when it starts
   std::vector<Bytes> born_before_;  // per position: born in launches before it, and their workspace
   std::deque<Job> evictions_, fetches_, repairs_;
   std::unordered_map<Instance, std::vector<Job*>> fetches_for_;  // by the launch that needs them

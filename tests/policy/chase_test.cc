@@ -32,10 +32,10 @@ TEST(Chase, RepeatsWithAValidPlanOrNamesAmounts) {
     const Bytes least = *std::max_element(life.touched.begin(), life.touched.end());
     const Bytes most = *std::max_element(life.live.begin(), life.live.end());
     const Bytes memory = least + (most - least) * (seed % 4) / 4 + kMiB;
-    const ChaseResult chase =
-        ChaseUses(trace, life, trace.link, copied, {static_cast<int64_t>(memory), 1 << 20});
+    const ChaseResult chase = ChaseUses(trace, life, trace.link, copied,
+                                        {static_cast<int64_t>(memory), 1 << 20, 0, 0, 1});
     if (!chase.repeats) {
-      named += chase.amounts.size() == life.intervals.size();
+      named += !chase.left.empty() && chase.left[0].size() == life.intervals.size();
       continue;
     }
     ++repeated;
@@ -62,7 +62,7 @@ TEST(Chase, KeepsBothDirectionsBusyWhereDataIsUsedInTurn) {
   const Lifetimes life = FindLifetimes(trace);
   const int64_t memory = 600 * int64_t{kMiB};
   const std::vector<bool> copied(life.intervals.size(), true);
-  const ChaseResult chase = ChaseUses(trace, life, trace.link, copied, {memory, kMiB});
+  const ChaseResult chase = ChaseUses(trace, life, trace.link, copied, {memory, kMiB, 0, 0, 1});
   ASSERT_TRUE(chase.repeats);
   // 400 MiB are fetched in each pass at least; one direction at a time would take twice as long.
   EXPECT_LE(chase.layout.period, 1.4 * 4 * 4.0);
