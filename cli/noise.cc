@@ -27,6 +27,12 @@ struct NoiseFigures {
   double Worst() const { return loss.empty() ? 0 : loss.back(); }
 };
 
+// Room for what comes by surprise; all of it is room that the plan lacks.
+policy::Bytes HeadRoom(policy::Bytes memory) {
+  constexpr policy::Bytes kPart = 64, kMost = 256u << 20;
+  return std::min(memory / kPart, kMost);
+}
+
 NoiseFigures Measure(const policy::Trace& trace, policy::Bytes memory,
                      const NoiseOptions& options) {
   NoiseFigures figures;
@@ -38,7 +44,8 @@ NoiseFigures Measure(const policy::Trace& trace, policy::Bytes memory,
   replay.memory = memory;
   const policy::Plan clean = policy::MakePlan(trace, plan_options);
   const double distance = clean.period_seconds / policy::BoundSafe(trace, memory);
-  plan_options.head_room = replay.head_room = *ParseBytes(options.head_room);
+  plan_options.head_room = replay.head_room =
+      options.head_room.empty() ? HeadRoom(memory) : *ParseBytes(options.head_room);
   for (int seed = 1; seed <= options.seeds; ++seed) {
     policy::Noise noise = options.noise;
     noise.seed = static_cast<uint64_t>(seed);
@@ -88,8 +95,9 @@ void AddNoiseOptions(CLI::App* command, NoiseOptions* options) {
       ->add_option("--noise-reach", options->noise.false_reach,
                    "launches from which a false touch is taken; 0 = the whole trace")
       ->capture_default_str();
-  command->add_option("--noise-head-room", options->head_room, "memory that the plan keeps free")
-      ->capture_default_str()
+  command
+      ->add_option("--noise-head-room", options->head_room,
+                   "memory that the plan keeps free; default: 1/64 of it, at most 256MiB")
       ->check([](const std::string& text) {
         return ParseBytes(text) ? std::string() : std::string(kSizeForms);
       });

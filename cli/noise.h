@@ -13,7 +13,7 @@ namespace atp::cli {
 struct NoiseOptions {
   int seeds = 0;  // 0 = no noise
   policy::Noise noise{0.2, 0.1, 0.02, 0.05, 1, 8};
-  std::string head_room = "256MiB";
+  std::string head_room;  // empty = a part of memory
 };
 
 void AddNoiseOptions(CLI::App* command, NoiseOptions* options);

@@ -24,6 +24,7 @@ using policy::Baseline;
 struct ReplayCommandOptions : TraceOptions {
   std::vector<std::string> policies{"plan", "stock"};
   bool all = false, markdown = false, overlap = false, readmostly = false;
+  bool no_map = false;
   std::string plot;
   NoiseOptions noise;
 };
@@ -61,6 +62,7 @@ Row ReplayRow(const policy::Trace& trace, policy::Bytes memory,
   policy::PlanOptions plan_options;
   plan_options.memory = memory;
   plan_options.clean_leaves_free = options.readmostly;
+  plan_options.may_map = !options.no_map;
   policy::ReplayOptions replay;
   replay.memory = memory;
   replay.clean_leaves_free = options.readmostly;
@@ -206,6 +208,9 @@ void AddReplayCommand(CLI::App& app) {
                     "a launch overlaps its own transfers (the G10 artifact's rule)");
   command->add_flag("--readmostly", options->readmostly,
                     "what the period never writes leaves without a copy (ReadMostly works)");
+  command->add_flag("--no-map", options->no_map,
+                    "our plans move all that is used: no data stays in host memory to be accessed "
+                    "over the link");
   command->add_option("--plot", options->plot,
                       "write residency and link use of the first policy over time (SVG)");
   AddNoiseOptions(command, &options->noise);

@@ -14,6 +14,7 @@
 #include "policy/greedy.h"
 #include "policy/layout_plan.h"
 #include "policy/lifetimes.h"
+#include "policy/mapped.h"
 #include "policy/timetable.h"
 #include "policy/window_bound.h"
 
@@ -209,9 +210,8 @@ void OfferChase(const Task& task, const std::vector<bool>& copied, int64_t perio
   }
 }
 
-}  // namespace
-
-Plan MakePlan(const Trace& trace, const PlanOptions& given) {
+// Whatever is used comes to the device.
+Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
   PlanOptions options = given;
   options.granule = std::max<Bytes>(options.granule, 1);
   const Bytes total = options.memory > 0 ? options.memory : trace.device_bytes;
@@ -256,6 +256,18 @@ Plan MakePlan(const Trace& trace, const PlanOptions& given) {
                                  std::to_string(options.host_memory) + " may be used");
   }
   return Infeasible(trace, "no schedule closes on itself within the memory");
+}
+
+}  // namespace
+
+Plan MakePlan(const Trace& trace, const PlanOptions& options) {
+  Plan plan = MakeMovingPlan(trace, options);
+  if (!options.may_map || !plan.feasible || plan.stall_seconds <= 0) return plan;
+  const Bytes total = options.memory > 0 ? options.memory : trace.device_bytes;
+  Plan mapped = MappedPlan(trace, total - options.head_room, options);
+  const bool fits = options.host_memory == 0 || mapped.host_bytes <= options.host_memory;
+  if (mapped.feasible && fits && mapped.period_seconds < plan.period_seconds) return mapped;
+  return plan;
 }
 
 }  // namespace atp::policy

@@ -38,6 +38,10 @@ struct PlanOptions {
   // caller cannot or will not advise.
   bool clean_leaves_free = false;
   std::vector<uint32_t> never_advised;
+  // Data may stay in host memory for good and be accessed over the link (Plan::mapped), where that
+  // is faster than any plan that moves (mapped.h). Such a plan has no moves. Except those in
+  // `never_advised`.
+  bool may_map = false;
   // Per tensor, how sure its uses are (extents.h, durations.h); empty = all are certain. What is
   // less sure than `least_confidence` is neither moved nor counted on to leave: it is left to
   // faults and keeps its room.
@@ -63,6 +67,10 @@ struct Plan {
   // false. To be advised before the first period that runs by this plan; a first eviction before a
   // host copy exists still costs its copy.
   std::vector<uint32_t> advised;
+  // Tensors that never come to the device, ascending: to be advised to stay on the host and be
+  // mapped by the device. Launches take as much longer as launch_end says.
+  std::vector<uint32_t> mapped;
+  Bytes mapped_h2d = 0, mapped_d2h = 0;  // accessed over the link in a period
   Bytes moved_h2d = 0, moved_d2h = 0;
   // Host memory that the period needs at once: unified memory keeps the host's pages of what has
   // left until the tensor dies.

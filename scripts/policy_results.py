@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes docs/results/baselines.md: our plan against every baseline in the replay model, parts of tensors against whole ones, wrong predictions.
 
-    scripts/policy_results.py [--work FOLDER] [--jobs N] [--finished] TRACE...
+    scripts/policy_results.py [--work FOLDER] [--jobs N] [--atp FILE] [--finished] TRACE...
 
 TRACE: kernel traces of the G10 artifact in our exchange form (docs/trace.md). Synthetic traces are generated beside them. Figures that a former run has left in
-FOLDER are taken from there, so that a run that was stopped goes on. Needs a release build.
+FOLDER are taken from there, so that a run that was stopped goes on; remove FOLDER after a change of the program. Needs a release build; half an hour of one processor.
 """
-import argparse, concurrent.futures, json, os, pathlib, subprocess, sys
+import argparse, concurrent.futures, json, os, pathlib, subprocess, sys, threading, time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ATP = ROOT / "build/release/bin/atp"
 SHARES = "10%,20%,40%,60%,80%"
 KINDS = "layers residual attention optimizer micro-batches buckets sweep decode moe large random".split()
 SWAP = "plan,stock,stock-no-prefetch,deepum,belady,g10,vtensor,vtensor-whole,static-pin,protect,ideal"
@@ -24,30 +23,41 @@ SECTIONS = ROOT / "scripts/policy_results.md"
 class Figures:
     """Runs commands of atp, each once, and remembers what they print."""
 
-    def __init__(self, folder, jobs, finished):
-        self.folder, self.finished = pathlib.Path(folder), finished
+    def __init__(self, folder, jobs, atp, finished):
+        self.folder, self.atp, self.finished = pathlib.Path(folder), atp, finished
         self.folder.mkdir(parents=True, exist_ok=True)
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs)
+        self.lock, self.asked, self.done = threading.Lock(), 0, 0
 
     def later(self, name, *arguments):
+        self.asked += 1
         return self.pool.submit(self.run, name, *arguments)
+
+    def progress(self, name, seconds):
+        with self.lock:
+            self.done += 1
+            print(f"[{self.done}/{self.asked}] {name}: {seconds:.0f} s", file=sys.stderr, flush=True)
 
     def run(self, name, *arguments):
         path = self.folder / f"{name}.json"
         if not path.exists() or not path.read_text().strip():
             if self.finished:
                 return []
-            done = subprocess.run([str(a) for a in (ATP, *arguments, "--json")], capture_output=True, text=True)
+            began = time.monotonic()
+            done = subprocess.run([str(a) for a in (self.atp, *arguments, "--json")], capture_output=True, text=True)
             if done.returncode != 0:
-                sys.exit(f"{name}: {done.stderr.strip()}")
-            path.write_text(done.stdout)
+                raise RuntimeError(f"{name}: {done.stderr.strip()}")
+            whole = path.with_suffix(".new")  # a run that is stopped leaves no half of a file
+            whole.write_text(done.stdout)
+            whole.replace(path)
+            self.progress(name, time.monotonic() - began)
         rows = json.loads(path.read_text())
         return rows if isinstance(rows, list) else [rows]
 
     def synthetic(self, kind, *options, name=None):
         path = self.folder / f"{name or kind}.jsonl"
         if not path.exists():
-            subprocess.run([str(ATP), "generate", "--kind", kind, *options, "--output", str(path)], check=True)
+            subprocess.run([str(self.atp), "generate", "--kind", kind, *options, "--output", str(path)], check=True)
         return path
 
 
@@ -160,10 +170,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+", metavar="TRACE")
     parser.add_argument("--work", default=ROOT / "build/policy_results", help="folder for intermediate figures")
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) - 1))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--atp", default=ROOT / "build/release/bin/atp", help="the program")
     parser.add_argument("--finished", action="store_true", help="run nothing: leave out what FOLDER has no figures of")
     options = parser.parse_args()
-    figures = Figures(options.work, options.jobs, options.finished)
+    figures = Figures(options.work, options.jobs, options.atp, options.finished)
     synthetic = [figures.synthetic(kind) for kind in KINDS]
     replay = lambda path: figures.later("swap-" + pathlib.Path(path).stem, "replay", "--policy", SWAP, "--memory", SHARES, path)
     again = lambda path: figures.later("again-" + pathlib.Path(path).stem, "replay", "--policy", ",".join(RECOMPUTE), "--memory", SHARES, path)

@@ -158,15 +158,29 @@ bool Executor::MissingNow() const {
                       [&](uint32_t t) { return machine_.FullyResident(t); });
 }
 
+// Nothing of it is overlapped with the launch's own time.
+double Executor::RemoteSeconds() {
+  const Launch& launch = trace_.launches[Position()];
+  const auto bytes = [&](const std::vector<uint32_t>& touched) {
+    Bytes sum = 0;
+    for (uint32_t t : touched) sum += machine_.Remote(t) ? trace_.tensors[t].bytes : 0;
+    return sum;
+  };
+  const Bytes in = bytes(launch.reads), out = bytes(launch.writes);
+  result_.remote_h2d += in, result_.remote_d2h += out;
+  return std::max(double(in) / trace_.link.h2d, double(out) / trace_.link.d2h);
+}
+
 void Executor::RunLaunch() {
   const Launch& launch = trace_.launches[Position()];
   machine_.TakeWorkspace(launch.workspace);
   OnStart();
   const double seconds = launch.seconds;
-  double end = machine_.now() + seconds + RemoteSeconds();
+  const double remote = RemoteSeconds();
+  double end = machine_.now() + seconds + remote;
   // G10's rule: the launch has run beside its own wait, and only the longer of the two counts.
   if (options_.rule == LaunchRule::kOverlapOwn) {
-    end = std::max(machine_.now(), wait_began_ + seconds + RemoteSeconds());
+    end = std::max(machine_.now(), wait_began_ + seconds + remote);
   }
   Pump();
   while (machine_.now() < end) {

@@ -41,9 +41,6 @@ class Executor {
   virtual double NextTimer() const { return kForever; }
   virtual void OnStart() {}
   virtual void OnFinish() {}
-  // Seconds that the launch takes beyond its own, for access that moves nothing (mapped host
-  // memory).
-  virtual double RemoteSeconds() { return 0; }
   // Blocks that are not born yet and may be placed without a fault.
   virtual bool BirthsNeedNoFault() const { return true; }
 
@@ -83,6 +80,8 @@ class Executor {
   void WantBirths();
   void PlaceBirths();
   bool MissingNow() const;
+  // Seconds that the launch takes beyond its own, for access to mapped host memory.
+  double RemoteSeconds();
   void RunLaunch();
   void FinishLaunch();
   bool EvictOne(Block victim);

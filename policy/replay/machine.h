@@ -62,6 +62,7 @@ class Machine {
   void Protect(uint32_t tensor) { protected_[tensor] = true; }
   // The tensor never comes to the device: it counts as resident and takes no room.
   void MapRemote(uint32_t tensor) { remote_[tensor] = true; }
+  bool Remote(uint32_t tensor) const { return remote_[tensor]; }
   // Drops all blocks of a dead tensor.
   void Kill(uint32_t tensor);
   void TakeWorkspace(Bytes bytes) { used_ += bytes; }

@@ -34,6 +34,7 @@ PlanExecutor::PlanExecutor(const Trace& trace, const Uses& uses, const ReplayOpt
 }
 
 void PlanExecutor::Prepare() {
+  for (uint32_t t : plan_.mapped) machine_.MapRemote(t);
   for (const Plan::Piece& piece : plan_.initially_resident) {
     Job job = MakeJob(Move{.tensor = piece.tensor, .offset = piece.offset, .bytes = piece.bytes});
     for (Block b = job.next; b < job.end; ++b) {

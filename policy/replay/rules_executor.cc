@@ -117,15 +117,4 @@ bool RulesExecutor::Serve(bool stuck) {
   return RoomWanted() > 0 && MakeRoom(RoomWanted());
 }
 
-double RulesExecutor::RemoteSeconds() {
-  if (rules_.remote.empty()) return 0;
-  const Launch& launch = trace_.launches[Position()];
-  double in = 0, out = 0;
-  for (uint32_t t : launch.reads) in += Remote(t) ? double(trace_.tensors[t].bytes) : 0;
-  for (uint32_t t : launch.writes) out += Remote(t) ? double(trace_.tensors[t].bytes) : 0;
-  result_.remote_h2d += static_cast<Bytes>(in);
-  result_.remote_d2h += static_cast<Bytes>(out);
-  return std::max(in / trace_.link.h2d, out / trace_.link.d2h);
-}
-
 }  // namespace atp::policy

@@ -21,7 +21,6 @@ class RulesExecutor : public Executor {
   void Pump() override;
   bool Serve(bool stuck) override;
   void OnStart() override;
-  double RemoteSeconds() override;
   bool BirthsNeedNoFault() const override { return rules_.populate_ahead > 0; }
   Block FaultVictim() override;
 
