@@ -25,7 +25,8 @@ namespace {
 struct PlanCommandOptions : TraceOptions {
   bool lp = false;
   bool readmostly = false;
-  std::string schedule, plot, host_memory;
+  bool map = false;
+  std::string schedule, actions, plot, host_memory;
 };
 
 struct Planned {
@@ -55,12 +56,19 @@ Planned MakeTimedPlan(const policy::Trace& trace, const policy::PlanOptions& opt
   return planned;
 }
 
+policy::Bytes MappedBytes(const policy::Trace& trace, const policy::Plan& plan) {
+  policy::Bytes sum = 0;
+  for (uint32_t t : plan.mapped) sum += trace.tensors[t].bytes;
+  return sum;
+}
+
 nlohmann::ordered_json PlanJson(const policy::Trace& trace, policy::Bytes memory,
                                 const Bounds& bounds, const Planned& planned) {
   const policy::Plan& plan = planned.plan;
   nlohmann::ordered_json json = BoundsJson(trace, memory, bounds);
   json["plan_s"] = plan.period_seconds;
   json["plan_over_bound"] = plan.period_seconds / bounds.safe_s;
+  json["mapped_bytes"] = MappedBytes(trace, plan);
   json["moved_h2d_bytes"] = plan.moved_h2d;
   json["moved_d2h_bytes"] = plan.moved_d2h;
   json["stall_s"] = plan.stall_seconds;
@@ -81,8 +89,9 @@ void PlotPlan(const PlanCommandOptions& options, const policy::Trace& trace, pol
 }
 
 void Run(const PlanCommandOptions& options) {
-  if (options.traces.size() > 1 && !(options.schedule.empty() && options.plot.empty())) {
-    throw CommandError(2, "--schedule and --plot take one trace");
+  if (options.traces.size() > 1 &&
+      !(options.schedule.empty() && options.plot.empty() && options.actions.empty())) {
+    throw CommandError(2, "--schedule, --actions and --plot take one trace");
   }
   auto list = nlohmann::ordered_json::array();
   Table table(
@@ -94,6 +103,7 @@ void Run(const PlanCommandOptions& options) {
     policy::PlanOptions plan_options;
     plan_options.memory = memory;
     plan_options.clean_leaves_free = options.readmostly;
+    plan_options.may_map = options.map;
     if (!options.host_memory.empty()) plan_options.host_memory = *ParseBytes(options.host_memory);
     const Planned planned = MakeTimedPlan(trace, plan_options);
     const policy::Plan& plan = planned.plan;
@@ -102,7 +112,12 @@ void Run(const PlanCommandOptions& options) {
                FormatSeconds(bounds.safe_s), FormatSeconds(plan.period_seconds),
                FormatRatio(plan.period_seconds / bounds.safe_s), FormatBytes(plan.moved_h2d),
                FormatBytes(plan.moved_d2h), FormatSeconds(planned.milliseconds * 1e-3)});
+    if (!options.actions.empty()) WriteFile(options.actions, policy::WriteActions(trace, plan));
     if (!options.schedule.empty()) {
+      if (!plan.mapped.empty()) {
+        throw CommandError(2,
+                           trace.name + ": a schedule cannot say what stays on the host (--map)");
+      }
       WriteFile(options.schedule, policy::WriteSchedule(trace, policy::ToSchedule(plan)));
     }
     if (!options.plot.empty()) PlotPlan(options, trace, memory, plan);
@@ -122,6 +137,11 @@ void AddPlanCommand(CLI::App& app) {
       app.add_subcommand("plan", "Plans what moves when, and compares it with the bounds.");
   AddTraceOptions(command, options.get());
   command->add_option("--schedule", options->schedule, "write the schedule of the plan (JSON)");
+  command->add_option("--actions", options->actions,
+                      "write what a runtime has to do, by launch, with deadlines (JSON)");
+  command->add_flag("--map", options->map,
+                    "data may stay in host memory and be accessed over the link, where that is "
+                    "faster (planned and modelled; the shim does not do it)");
   command->add_option("--plot", options->plot,
                       "write residency and link use over time (SVG), as replayed");
   command

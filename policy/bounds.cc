@@ -112,84 +112,83 @@ double ClosedForm(const Trace& trace, Bytes memory, bool clean_leaves_free) {
   return compute + std::max(turn, windows);
 }
 
-// The uses of one tensor: launches that read it, launches that write it, the first of both.
-struct Accesses {
-  std::vector<uint32_t> reads, writes;
-  uint32_t first = 0;
-  bool first_reads = false;
+struct Touch {
+  uint32_t launch;
+  bool reads, writes;
 };
 
-std::vector<Accesses> CollectAccesses(const Trace& trace) {
-  std::vector<Accesses> all(trace.tensors.size());
-  auto add = [&](uint32_t t, uint32_t k, std::vector<uint32_t> Accesses::*list) {
-    if (t >= all.size()) return;
-    if (all[t].reads.empty() && all[t].writes.empty()) all[t].first = k;
-    auto& launches = all[t].*list;
-    if (launches.empty() || launches.back() != k) launches.push_back(k);
+// Per tensor, ascending.
+std::vector<std::vector<Touch>> CollectTouches(const Trace& trace) {
+  std::vector<std::vector<Touch>> all(trace.tensors.size());
+  auto add = [&](uint32_t t, uint32_t k) -> Touch& {
+    if (all[t].empty() || all[t].back().launch != k) all[t].push_back({k, false, false});
+    return all[t].back();
   };
   for (uint32_t k = 0; k < trace.launches.size(); ++k) {
-    for (uint32_t t : trace.launches[k].reads) add(t, k, &Accesses::reads);
-    for (uint32_t t : trace.launches[k].writes) add(t, k, &Accesses::writes);
+    for (uint32_t t : trace.launches[k].reads) {
+      if (t < all.size()) add(t, k).reads = true;
+    }
+    for (uint32_t t : trace.launches[k].writes) {
+      if (t < all.size()) add(t, k).writes = true;
+    }
   }
-  for (Accesses& a : all) a.first_reads = !a.reads.empty() && a.reads.front() == a.first;
   return all;
 }
 
-// Largest (U_ab - M) / b_H - C_ab over windows [a, b]: bytes that some launch of the window reads
-// before any launch of the window touched them, and that were alive before it.
-double WorstIn(const Trace& trace, const std::vector<double>& starts, double memory_seconds) {
-  const size_t n = trace.launches.size();
-  MaxAddTree tree(std::vector<double>(starts.begin(), starts.begin() + n));
-  std::vector<int64_t> last_touch(trace.tensors.size(), -1);
-  double worst = 0;
-  std::vector<uint32_t> touched;
-  for (size_t k = 0; k < n; ++k) {
-    const Launch& launch = trace.launches[k];
-    touched = launch.reads;
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    for (uint32_t t : touched) {
-      if (t >= last_touch.size()) continue;
-      if (last_touch[t] < 0 && !trace.tensors[t].global) continue;  // not alive before this launch
-      tree.Add(static_cast<size_t>(last_touch[t] + 1), k,
-               static_cast<double>(trace.tensors[t].bytes) / trace.link.h2d);
+// Largest U_ab * in + P_ab * out - M (in + out) - C_ab over windows [a, b]: U_ab = bytes whose
+// first touch in the window reads them and that were alive before it, P_ab = bytes written in the
+// window whose next touch after it reads them. `in`, `out`: seconds per byte.
+class AnyWindows {
+ public:
+  AnyWindows(const Trace& trace, const std::vector<double>& starts)
+      : trace_(trace), starts_(starts), touches_(CollectTouches(trace)) {
+    at_.resize(trace.launches.size());
+    for (uint32_t t = 0; t < touches_.size(); ++t) {
+      for (const Touch& touch : touches_[t]) at_[touch.launch].push_back(t);
     }
-    touched.insert(touched.end(), launch.writes.begin(), launch.writes.end());
-    for (uint32_t t : touched) {
-      if (t < last_touch.size()) last_touch[t] = static_cast<int64_t>(k);
-    }
-    worst = std::max(worst, tree.Max(0, k) - starts[k + 1] - memory_seconds);
   }
-  return worst;
-}
 
-// The mirror: bytes written in a window [a, b] and read after it must have left or stay in memory.
-double WorstOut(const Trace& trace, const std::vector<double>& starts, double memory_seconds) {
-  const size_t n = trace.launches.size();
-  std::vector<double> ends(n);
-  for (size_t b = 0; b < n; ++b) ends[b] = -starts[b + 1];
-  MaxAddTree tree(ends);
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> writes_at(n);  // tensor, last b it counts
-  const auto accesses = CollectAccesses(trace);
-  for (uint32_t t = 0; t < accesses.size(); ++t) {
-    const Accesses& a = accesses[t];
-    if (a.reads.empty()) continue;
-    const bool wraps = trace.tensors[t].global && a.first_reads;
-    for (size_t i = 0; i < a.writes.size(); ++i) {
-      uint32_t until = i + 1 < a.writes.size() ? a.writes[i + 1] : static_cast<uint32_t>(n);
-      if (!wraps) until = std::min(until, a.reads.back());
-      if (until > a.writes[i]) writes_at[a.writes[i]].push_back({t, until - 1});
+  double Worst(double in, double out, double memory) const {
+    const size_t n = at_.size();
+    MaxAddTree tree(std::vector<double>(starts_.begin(), starts_.begin() + static_cast<long>(n)));
+    std::vector<Seen> seen(touches_.size());
+    double worst = 0;
+    for (size_t b = 0; b < n; ++b) {
+      for (uint32_t t : at_[b]) Step(t, b, in, out, &seen[t], &tree);
+      worst = std::max(worst, tree.Max(0, b) - starts_[b + 1] - memory * (in + out));
     }
+    return worst;
   }
-  double worst = 0;
-  for (size_t a = n; a-- > 0;) {
-    for (const auto& [t, until] : writes_at[a]) {
-      tree.Add(a, until, static_cast<double>(trace.tensors[t].bytes) / trace.link.d2h);
+
+ private:
+  struct Seen {
+    size_t touches = 0;
+    int64_t last_touch = -1, last_write = -1;
+    int64_t counts_to = -1;  // P_ab counts the tensor for windows that begin here or before
+  };
+
+  void Step(uint32_t t, size_t b, double in, double out, Seen* seen, MaxAddTree* tree) const {
+    const std::vector<Touch>& touches = touches_[t];
+    const Touch& now = touches[seen->touches++];
+    const double bytes = static_cast<double>(trace_.tensors[t].bytes);
+    const bool global = trace_.tensors[t].global;
+    if (now.reads && (seen->last_touch >= 0 || global)) {
+      tree->Add(static_cast<size_t>(seen->last_touch + 1), b, bytes * in);
     }
-    worst = std::max(worst, tree.Max(a, n - 1) + starts[a] - memory_seconds);
+    seen->last_touch = static_cast<int64_t>(b);
+    if (now.writes) seen->last_write = static_cast<int64_t>(b);
+    const bool last = seen->touches == touches.size();
+    const bool needed = last ? global && touches.front().reads : touches[seen->touches].reads;
+    if (seen->counts_to >= 0) tree->Add(0, static_cast<size_t>(seen->counts_to), -bytes * out);
+    seen->counts_to = needed ? seen->last_write : -1;
+    if (seen->counts_to >= 0) tree->Add(0, static_cast<size_t>(seen->counts_to), bytes * out);
   }
-  return worst;
-}
+
+  const Trace& trace_;
+  const std::vector<double>& starts_;
+  const std::vector<std::vector<Touch>> touches_;
+  std::vector<std::vector<uint32_t>> at_;  // tensors that a launch touches
+};
 
 }  // namespace
 
@@ -207,8 +206,14 @@ double BoundAny(const Trace& trace, Bytes memory) {
   if (trace.launches.empty()) return compute;
   const std::vector<double> starts = StartTimes(trace, false);
   const double bytes = static_cast<double>(memory);
-  return compute + std::max(WorstIn(trace, starts, bytes / trace.link.h2d),
-                            WorstOut(trace, starts, bytes / trace.link.d2h));
+  const AnyWindows windows(trace, starts);
+  const LinkRegion link(trace.link);
+  double worst = std::max(windows.Worst(link.a1, 0, bytes), windows.Worst(0, link.a2, bytes));
+  if (link.coupled) {
+    worst = std::max(worst, windows.Worst(link.a1, link.b1, bytes));
+    worst = std::max(worst, windows.Worst(link.b2, link.a2, bytes));
+  }
+  return compute + worst;
 }
 
 }  // namespace atp::policy

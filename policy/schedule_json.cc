@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "policy/actions.h"
 #include "policy/json_fields.h"
 #include "policy/trace_json.h"
 
@@ -98,6 +99,26 @@ bool ReadSchedule(std::string_view text, const Trace& trace, Schedule* schedule,
     *error = e.what();
   }
   return false;
+}
+
+std::string WriteActions(const Trace& trace, const Plan& plan) {
+  constexpr const char* kNames[] = {"advise_read_mostly", "advise_host", "evict",
+                                    "prefetch",           "touch",       "discard"};
+  Json actions = Json::array();
+  for (const Action& a : ToActions(trace, plan)) {
+    const bool after = a.kind == Action::Kind::kEvict || a.kind == Action::Kind::kDiscard;
+    Json json = {{"do", kNames[static_cast<size_t>(a.kind)]},
+                 {"tensor", IdToJson(trace.tensors.at(a.tensor).id)},
+                 {"offset", a.offset},
+                 {"bytes", a.bytes},
+                 {after ? "after_launch" : "before_launch", a.launch},
+                 {"start_s", a.start},
+                 {"deadline_s", a.deadline}};
+    if (a.kind == Action::Kind::kEvict) json["copies"] = a.copies;
+    actions.push_back(std::move(json));
+  }
+  const Json object = {{"period_s", plan.period_seconds}, {"actions", std::move(actions)}};
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string WriteSchedule(const Trace& trace, const Schedule& schedule) {

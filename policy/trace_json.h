@@ -27,6 +27,8 @@ bool ReadSchedule(std::string_view text, const Trace& trace, Schedule* schedule,
 
 std::string WriteTrace(const Trace& trace);
 std::string WriteRawTrace(const RawTrace& trace);
+// One object: {"period_s", "actions": [{"do", "tensor", ...}]}.
+std::string WriteActions(const Trace& trace, const Plan& plan);
 std::string WriteSchedule(const Trace& trace, const Schedule& schedule);
 
 }  // namespace atp::policy

@@ -14,7 +14,6 @@ SHARES = "10%,20%,40%,60%,80%"
 KINDS = "layers residual attention optimizer micro-batches buckets sweep decode moe large random".split()
 SWAP = "plan,stock,stock-no-prefetch,deepum,belady,g10,vtensor,vtensor-whole,static-pin,protect,ideal"
 RECOMPUTE = ("atp", "plan-recompute")
-MAPS = ("static-pin",)  # reads over the link what the others move
 SAME = 1e-3  # relative: the planner stops searching this near to its bound, and rounding to blocks is of this size
 ROUNDING = 1e-5  # of the clocks
 SECTIONS = ROOT / "scripts/policy_results.md"
@@ -76,7 +75,7 @@ def short(seconds):
 
 def comparison(results):
     """A Markdown table, and what is to be said about it: rows in which a policy that only swaps is faster."""
-    policies, lines, slower, count, lost = [], [], [], 0, []
+    policies, lines, slower, count, mapped = [], [], [], 0, []
     for rows in results:
         for row in rows:
             if row["policy"] not in policies:
@@ -92,14 +91,13 @@ def comparison(results):
             cells += [(f"**{short(times[p])}**" if p == "plan" else short(times[p])) if p in times else "-" for p in policies]
             lines.append("| " + " | ".join(cells) + " |")
             count += 1
-            rivals = {p: t for p, t in times.items() if p not in ("plan", "ideal", *MAPS)}
+            rivals = {p: t for p, t in times.items() if p not in ("plan", "ideal")}
             best = min(rivals, key=rivals.get)
             excess = plan["period_s"] / rivals[best] - 1
             if excess > ROUNDING:
                 slower.append((excess, f"{plan['trace']} at {share:.0%}: `{best}` by {excess:.2%}"))
-            for p in MAPS:
-                if p in times and plan["period_s"] > times[p]:
-                    lost.append(f"{plan['trace']} at {share:.0%} by {plan['period_s'] / times[p] - 1:.0%}")
+            if plan["remote_h2d_bytes"] + plan["remote_d2h_bytes"] > 0:
+                mapped.append(f"{plan['trace']} at {share:.0%}")
     above = [text for excess, text in sorted(slower, reverse=True) if excess > SAME]
     ties = [text for excess, text in sorted(slower, reverse=True) if excess <= SAME]
     said = f"In {count - len(above)} of {count} rows `plan` is at least as fast as every policy that only swaps (to {SAME:.1%})."
@@ -107,8 +105,8 @@ def comparison(results):
         said += " Faster than it: " + "; ".join(above) + "."
     if ties:
         said += f" Within {SAME:.1%}: " + "; ".join(ties) + "."
-    if lost:
-        said += " `static-pin`, which reads over the link what the others move, is faster on " + "; ".join(lost) + "."
+    if mapped:
+        said += " On " + "; ".join(mapped) + " the plan moves nothing and leaves data in host memory, as `static-pin` does (planned and modelled, not executed by the shim)."
     return "\n".join(lines), said
 
 
@@ -131,7 +129,7 @@ def parts_against_whole(figures):
     gains = {}
     for seed in (1, 2, 3):
         trace = figures.synthetic("large", "--intensity", "60", "--layers", "6", "--seed", str(seed), name=f"few-large-{seed}")
-        rows = figures.run(f"parts-{seed}", "replay", "--policy", "plan,g10,vtensor-whole", "--memory", "75%,85%,90%", trace)
+        rows = figures.run(f"parts6-{seed}", "replay", "--policy", "plan,g10,vtensor-whole", "--memory", "60%,75%,80%,85%,90%,95%", trace)
         for memory, found in sorted(by_memory(rows).items()):
             if not all(p in found for p in ("plan", "g10", "vtensor-whole")):
                 continue

@@ -129,17 +129,31 @@ void Executor::WantBirths() {
   }
 }
 
+// What the waiting launch still has to be brought.
+Bytes Executor::BytesToFetch() const {
+  Bytes bytes = 0;
+  for (uint32_t t : uses_.touched[Position()]) {
+    if (machine_.FullyResident(t)) continue;
+    for (Block b = machine_.FirstBlock(t); b < machine_.EndBlock(t); ++b) {
+      if (machine_.StateOf(b) == State::kOut) bytes += machine_.BytesOf(b);
+    }
+  }
+  return bytes;
+}
+
 // Claims room for what is born in the waiting launch as it becomes free, so that no later fetch
 // takes it.
 void Executor::PlaceBirths() {
   const uint32_t k = Position();
   room_wanted_ = 0;
+  const bool first = FetchesComeFirst() && !uses_.born[k].empty();
+  const Bytes to_fetch = first ? BytesToFetch() : 0;
   for (uint32_t t : uses_.born[k]) {
     if (!BirthsNeedNoFault() || machine_.FullyResident(t)) continue;
     machine_.SetNextUse(t, current_);
     for (Block b = machine_.FirstBlock(t); b < machine_.EndBlock(t); ++b) {
       if (machine_.StateOf(b) != State::kUnborn) continue;
-      if (room_wanted_ == 0 && machine_.HasRoom(machine_.BytesOf(b))) {
+      if (room_wanted_ == 0 && machine_.HasRoom(machine_.BytesOf(b) + to_fetch)) {
         machine_.Populate(b);
       } else {
         room_wanted_ += machine_.BytesOf(b);

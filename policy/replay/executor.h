@@ -41,6 +41,9 @@ class Executor {
   virtual double NextTimer() const { return kForever; }
   virtual void OnStart() {}
   virtual void OnFinish() {}
+  // While a launch waits for room, its own fetches take it before what is born in it: they take
+  // time after they have room.
+  virtual bool FetchesComeFirst() const { return false; }
   // Blocks that are not born yet and may be placed without a fault.
   virtual bool BirthsNeedNoFault() const { return true; }
 
@@ -78,6 +81,7 @@ class Executor {
   bool WaitForLaunch();
   bool ReadyToStart();
   void WantBirths();
+  Bytes BytesToFetch() const;
   void PlaceBirths();
   bool MissingNow() const;
   // Seconds that the launch takes beyond its own, for access to mapped host memory.

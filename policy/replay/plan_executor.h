@@ -40,6 +40,7 @@ class PlanExecutor : public Executor {
   bool Serve(bool stuck) override;
   double NextTimer() const override;
   void OnStart() override;
+  bool FetchesComeFirst() const override { return true; }
 
   Job MakeJob(const Move& move) const;
   void PumpEvictions();

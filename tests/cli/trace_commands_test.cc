@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -127,6 +128,26 @@ TEST_F(TraceCommands, ReplayComparesPolicies) {
   ASSERT_EQ(json.size(), 3u);
   EXPECT_LT(json[0]["period_s"].get<double>(), json[1]["period_s"].get<double>());
   EXPECT_LE(json[2]["period_s"].get<double>(), json[0]["period_s"].get<double>() * (1 + 1e-9));
+}
+
+TEST_F(TraceCommands, SizesAndPoliciesMayStandBeforeTheTrace) {
+  const Result result = Atp("replay --json --policy plan,stock --memory 50%,60% " + trace_);
+  ASSERT_EQ(result.exit_code, 0) << Messages();
+  EXPECT_EQ(nlohmann::json::parse(result.output).size(), 4u);
+  EXPECT_EQ(Atp("plan --memory 50% " + trace_).exit_code, 0) << Messages();
+}
+
+TEST_F(TraceCommands, PlanWritesWhatARuntimeHasToDo) {
+  ASSERT_EQ(
+      Atp("plan --readmostly --memory 50% --actions " + Path("do.json") + " " + trace_).exit_code,
+      0)
+      << Messages();
+  const auto file = nlohmann::json::parse(Read("do.json"));
+  std::set<std::string> kinds;
+  for (const auto& action : file["actions"]) kinds.insert(action["do"].get<std::string>());
+  for (const char* kind : {"evict", "prefetch", "touch", "discard"}) {
+    EXPECT_TRUE(kinds.contains(kind)) << kind;
+  }
 }
 
 TEST_F(TraceCommands, ModelPrintsACurveAndItsKnee) {

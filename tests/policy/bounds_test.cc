@@ -92,7 +92,7 @@ double PlainWindows(const Trace& trace, double memory, bool clean_leaves_free) {
   return best;
 }
 
-// Both window bounds by counting each window by itself.
+// The window bounds by counting each window by itself.
 double PlainAny(const Trace& trace, double memory) {
   const size_t n = trace.launches.size();
   const double compute = ComputeSeconds(trace);
@@ -118,14 +118,23 @@ double PlainAny(const Trace& trace, double memory) {
         if (first <= b && reads[first].contains(t) && before) in += bytes;
         bool written = false, after = false;
         for (size_t k = a; k <= b; ++k) written |= writes[k].contains(t);
-        for (size_t k = b + 1; k < n; ++k) after |= reads[k].contains(t);
-        size_t use = 0;
+        size_t use = b + 1;
         while (use < n && !touches(use, t)) ++use;
-        after |= trace.tensors[t].global && use < n && reads[use].contains(t);
+        if (use == n && trace.tensors[t].global) {
+          for (use = 0; use < n && !touches(use, t);) ++use;
+        }
+        after = use < n && reads[use].contains(t);
         if (written && after) out += bytes;
       }
       best = std::max(best, compute - inside + std::max(inside, (in - memory) / trace.link.h2d));
       best = std::max(best, compute - inside + std::max(inside, (out - memory) / trace.link.d2h));
+      if (trace.link.duplex_h2d <= 0) continue;
+      const double h = in - memory, d = out - memory;
+      const LinkRates& link = trace.link;
+      const double both =
+          std::max(h / link.h2d + d * (1 - link.duplex_h2d / link.h2d) / link.duplex_d2h,
+                   d / link.d2h + h * (1 - link.duplex_d2h / link.d2h) / link.duplex_h2d);
+      best = std::max(best, compute - inside + std::max(inside, both));
     }
   }
   return best;
@@ -177,6 +186,8 @@ TEST(Bounds, OfACoupledLinkLieBetweenTheWorstWindowAndTheBestSetOfWindows) {
     EXPECT_GE(stall, worst - 1e-9) << seed;
     EXPECT_LE(stall, std::max(sum, one_way - ComputeSeconds(trace)) + 1e-9) << seed;
     EXPECT_LE(BoundSafe(trace, memory), BoundClosed(trace, memory) + 1e-9) << seed;
+    ASSERT_NEAR(BoundAny(trace, memory), PlainAny(trace, static_cast<double>(memory)), 1e-9)
+        << seed;
     more_than_one += stall > worst + 1e-6;
     above_one_way += BoundSafe(trace, memory) > one_way + 1e-6;
   }
@@ -193,6 +204,27 @@ TEST(Bounds, ASweepThatIsCopiedBothWaysTakesBothShares) {
   // launches in between: h / 100 + d / 200 = 9 s, as 6 s of both and 3 s of "only in" give.
   EXPECT_NEAR(BoundClosed(trace, 400 * kMiB), 9.02, 1e-9);
   EXPECT_NEAR(BoundSafe(trace, 400 * kMiB), 6.02, 1e-9);  // never written: leaves free
+}
+
+TEST(Bounds, NoPolicyGetsBothDirectionsOfACoupledLinkForTheTimeOfOne) {
+  TraceBuilder builder(100);
+  std::vector<uint32_t> tensors;
+  for (int i = 0; i < 10; ++i) tensors.push_back(builder.Global(100));
+  for (uint32_t t : tensors) builder.Run(0.01, {t}, {t});
+  Trace& trace = builder.trace();
+  EXPECT_NEAR(BoundAny(trace, 400 * kMiB), 6.0, 1e-9);
+  trace.link.duplex_h2d = trace.link.h2d * 0.5, trace.link.duplex_d2h = trace.link.d2h * 0.5;
+  EXPECT_NEAR(BoundAny(trace, 400 * kMiB), 12.0, 1e-9);  // 600 MiB each way
+}
+
+TEST(Bounds, WhatIsOverwrittenUnreadNeedNotLeave) {
+  TraceBuilder builder(100);
+  const uint32_t a = builder.Global(100), b = builder.Global(100), c = builder.Global(100);
+  builder.Run(0.01, {}, {a}).Run(0.01, {}, {b}).Run(0.01, {}, {c});
+  builder.Run(0.01, {}, {a}).Run(0.01, {a});
+  builder.Run(0.01, {}, {b}).Run(0.01, {b});
+  builder.Run(0.01, {}, {c}).Run(0.01, {c});
+  EXPECT_NEAR(BoundAny(builder.trace(), 100 * kMiB), 0.09, 1e-9);
 }
 
 TEST(Bounds, AgreeWithPublishedTraces) {

@@ -61,6 +61,84 @@ TEST(PlanReplay, APlanTakesNoMoreThanTheTimeThatThePlannerSays) {
   }
 }
 
+Move MoveOf(Move::Kind kind, uint32_t tensor, uint32_t after, uint32_t before, double start,
+            double end) {
+  return {kind, tensor, 0, 64 * kMiB, after, before, start, end};
+}
+
+TEST(PlanReplay, AFetchDoesNotWaitForItsPlannedTimeWhereTheRoomIsFree) {
+  TraceBuilder b;
+  const uint32_t x = b.Global(64);
+  b.Run(0.1, {x}).Run(0.2, {}).Run(0.1, {x});
+  Plan plan;
+  plan.period_seconds = 0.4;
+  plan.launch_start = {0, 0.1, 0.3}, plan.launch_end = {0.1, 0.3, 0.4};
+  plan.evictions = {MoveOf(Move::Kind::kEvict, x, 0, 2, 0.1, 0.164)};
+  plan.fetches = {MoveOf(Move::Kind::kFetch, x, 0, 2, 0.236, 0.3)};
+  plan.initially_resident = {{x, 0, 64 * kMiB}};
+  b.trace().launches[1].seconds = 0.13;  // shorter than planned
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(128 * kMiB));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_EQ(result.h2d, 64 * kMiB);
+  EXPECT_NEAR(result.period_seconds, 0.33, 1e-9);  // 0.136 into launch 1 it would have ended late
+}
+
+TEST(PlanReplay, AnEarlyFetchLeavesRoomForWhatIsBornBeforeItsPlannedTime) {
+  TraceBuilder b;
+  const uint32_t x = b.Global(64), y = b.Local(96);
+  b.Run(0.1, {x}).Run(0.2, {}).Run(0.1, {}, {y}).Run(0.1, {x});
+  Plan plan;
+  plan.period_seconds = 0.564;
+  plan.launch_start = {0, 0.1, 0.3, 0.464}, plan.launch_end = {0.1, 0.3, 0.4, 0.564};
+  plan.evictions = {MoveOf(Move::Kind::kEvict, x, 0, 3, 0.1, 0.164)};
+  plan.fetches = {MoveOf(Move::Kind::kFetch, x, 0, 3, 0.4, 0.464)};
+  plan.initially_resident = {{x, 0, 64 * kMiB}};
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(128 * kMiB));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_EQ(result.forced_evictions, 0u);
+  EXPECT_NEAR(result.period_seconds, 0.564 - 0.032, 1e-9);  // what fits beside y comes early
+}
+
+TEST(PlanReplay, FetchesOfALaunchTakeRoomBeforeWhatIsBornInIt) {
+  // A growing cache: each launch has data brought, and bears some, and nothing is long enough to
+  // hide it. Each birth that came first would delay its launch by a block.
+  TraceBuilder b;
+  std::vector<uint32_t> weights, caches;
+  for (int layer = 0; layer < 8; ++layer) weights.push_back(b.Global(16));
+  for (int step = 0; step < 3; ++step) {
+    for (size_t layer = 0; layer < 8; ++layer) {
+      caches.push_back(b.Local(16));
+      b.Run(0.0001, {weights[layer]}, {caches.back()});
+      auto& reads = b.trace().launches.back().reads;
+      for (size_t i = layer; i + 1 < caches.size(); i += 8) reads.push_back(caches[i]);
+    }
+  }
+  const Bytes memory = 121 * kMiB;
+  const Plan plan = PlanFor(b.trace(), memory);
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(memory));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_LE(result.period_seconds, plan.period_seconds * (1 + 1e-4));
+}
+
+TEST(PlanReplay, WhatIsMappedTakesNoRoomAndTheTimeThatThePlannerSays) {
+  TraceBuilder b(100);
+  std::vector<uint32_t> caches;
+  for (int i = 0; i < 8; ++i) caches.push_back(b.Global(20));
+  for (int i = 0; i < 8; ++i) b.Run(0.001, {caches[size_t(i)]}, {caches[size_t(i + 1) % 8]});
+  PlanOptions options;
+  options.memory = 42 * kMiB;
+  options.may_map = true;
+  const Plan plan = MakePlan(b.trace(), options);
+  ASSERT_FALSE(plan.mapped.empty()) << plan.period_seconds;
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(options.memory));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_NEAR(result.period_seconds, plan.period_seconds, 1e-9);
+  EXPECT_EQ(result.remote_h2d, plan.mapped_h2d);
+  EXPECT_EQ(result.remote_d2h, plan.mapped_d2h);
+  EXPECT_EQ(result.h2d + result.d2h, 0u);
+  EXPECT_LE(result.peak, options.memory);
+}
+
 TEST(PlanReplay, NoReplayIsFasterThanBoundSafe) {
   RandomTraceOptions shape;
   shape.launches = 12;

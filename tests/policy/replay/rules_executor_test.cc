@@ -97,6 +97,24 @@ TEST(RulesReplay, TheFurthestUseMovesLessThanTheOldestArrivalOnACycle) {
   EXPECT_LT(belady.h2d, lru.h2d / 2);
 }
 
+TEST(RulesReplay, APolicyThatDoesNotRepeatItselfIsGivenTheMeanOfItsPeriods) {
+  // Seven tensors in turn, room for six: by furthest use, what stays moves on from turn to turn.
+  TraceBuilder b;
+  for (int i = 0; i < 7; ++i) b.Global(4);
+  for (uint32_t i = 0; i < 7; ++i) b.Run(0.001, {i});
+  Rules furthest;
+  furthest.prefetch_ahead = std::numeric_limits<uint32_t>::max();
+  furthest.victim = Rules::Victim::kFurthestUse;
+  ReplayOptions options = With(24 * kMiB);
+  const ReplayResult few = ReplayRules(b.trace(), furthest, options);
+  options.periods = 12;
+  const ReplayResult many = ReplayRules(b.trace(), furthest, options);
+  EXPECT_EQ(few.period_seconds, many.period_seconds);
+  EXPECT_EQ(few.h2d, many.h2d);
+  // With whole blocks one period moves another number of them than the next.
+  EXPECT_NE(few.h2d % (2 * kMiB), 0u);
+}
+
 TEST(RulesReplay, RemoteDataIsReadOverTheLinkAndTakesNoRoom) {
   Rules rules;
   rules.remote = {true, false};
