@@ -30,7 +30,10 @@ inline double Microseconds(double seconds) {
     const double us = std::strtod(text, nullptr);
     if (us * 1e-6 == seconds) return us;
   }
-  return seconds * 1e6;
+  // No number of microseconds reads as just these seconds: the nearest that one reads as, so that
+  // what is read and written again stays as it is.
+  const double near = seconds * 1e6 * 1e-6;
+  return near == seconds ? seconds * 1e6 : Microseconds(near);
 }
 
 // A number without a fraction is written without one.

@@ -208,5 +208,21 @@ TEST(TraceJson, SchedulesSurviveTheRoundTrip) {
   EXPECT_NE(error.find("\"launches\" is missing"), std::string::npos);
 }
 
+TEST(TraceJson, TimesThatNoNumberOfMicrosecondsNamesStayAsTheyAreOnceWritten) {
+  Trace trace;
+  for (int i = 0; i < 2000; ++i) {
+    trace.launches.emplace_back();
+    trace.launches.back().seconds = 1.3471772799999996e-3 + i * 1e-9 / 7;
+  }
+  const std::string written = WriteTrace(trace);
+  Trace again;
+  std::string error;
+  ASSERT_TRUE(ReadTrace(written, &again, &error)) << error;
+  EXPECT_EQ(WriteTrace(again), written);
+  for (size_t i = 0; i < trace.launches.size(); ++i) {
+    EXPECT_DOUBLE_EQ(again.launches[i].seconds, trace.launches[i].seconds);
+  }
+}
+
 }  // namespace
 }  // namespace atp::policy
