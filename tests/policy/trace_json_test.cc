@@ -210,6 +210,7 @@ TEST(TraceJson, SchedulesSurviveTheRoundTrip) {
 
 TEST(TraceJson, TimesThatNoNumberOfMicrosecondsNamesStayAsTheyAreOnceWritten) {
   Trace trace;
+  trace.link.h2d = trace.link.d2h = 1e9;
   for (int i = 0; i < 2000; ++i) {
     trace.launches.emplace_back();
     trace.launches.back().seconds = 1.3471772799999996e-3 + i * 1e-9 / 7;
