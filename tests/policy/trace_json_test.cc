@@ -221,7 +221,7 @@ TEST(TraceJson, TimesThatNoNumberOfMicrosecondsNamesStayAsTheyAreOnceWritten) {
   ASSERT_TRUE(ReadTrace(written, &again, &error)) << error;
   EXPECT_EQ(WriteTrace(again), written);
   for (size_t i = 0; i < trace.launches.size(); ++i) {
-    EXPECT_DOUBLE_EQ(again.launches[i].seconds, trace.launches[i].seconds);
+    EXPECT_NEAR(again.launches[i].seconds, trace.launches[i].seconds, 1e-17);
   }
 }
 
