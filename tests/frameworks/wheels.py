@@ -3,9 +3,9 @@
 
 Each framework is imported (wheel_probe.py) on three machines: this one as it is; the simulated machine, on which NVIDIA's runtime does not start;
 and a driver that answers look-ups and nothing else, and writes them down. On each without and with the library. Exit code, output and messages
-must be the same, and so must what the driver is asked for, but for what the library itself asks. The environment must be the same but for the
-variables of the framework's profile, and how the framework will then ask for memory must be what the profile is for. `atp doctor` must name the
-framework. Python's own warnings are left out: it does not print them the same way each time. Exit: 0 as it should be, 1 not.
+must be the same, and so must the look-ups and calls of the driver, but for the library's own look-up of each function that it hooks. The environment
+must be the same but for the variables of the framework's profile, and how the framework will then ask for memory must be what the profile is for.
+`atp doctor` must name the framework. Python's own warnings are left out: it does not print them the same way each time. Exit: 0 as it should be, 1 not.
 """
 
 import collections
@@ -37,7 +37,8 @@ class Outcome:
     lines: list
     memory: str = ""
     environment: dict = field(default_factory=dict)
-    asked: collections.Counter = field(default_factory=collections.Counter)  # of the driver: name, version and flags
+    asked: collections.Counter = field(default_factory=collections.Counter)  # look-ups of the driver: name, version and flags
+    calls: dict = field(default_factory=dict)  # of the simulated driver
     answered: dict = field(default_factory=dict)  # look-ups that the library answered with a hook, by way
 
 
@@ -71,7 +72,8 @@ class Comparison:
         self.name, self.framework = name, name.split("-", maxsplit=1)[0]
         self.variables, self.memory = PROFILES[self.framework]
         hooks = (ROOT / "shim/hooks.def").read_text(encoding="utf-8")
-        self.hooked = {row.split(",")[2].strip() for row in re.findall(r"^HOOK\((.*)", hooks, re.M)}
+        rows = re.findall(r"^HOOK\((.*)", hooks, re.M)
+        self.hooked, self.own_look_ups = {row.split(",")[2].strip() for row in rows}, len(rows)
         self.problems = []
 
     def expect(self, true, problem):
@@ -82,22 +84,24 @@ class Comparison:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("ATP_", "LD_", "XLA_", "JAX_", "TF_", "PYTORCH_", "CUPY_"))}
         environment.update(self.machines[machine], **more)
         with tempfile.TemporaryDirectory() as work:
-            environment["TABLE_LOG"] = os.path.join(work, "asked")
+            environment.update(TABLE_LOG=os.path.join(work, "asked"), ATP_SIM_STATS=os.path.join(work, "stats"))
             environment["HOME"] = work  # what a first start writes there is not there at any start
             if with_shim:
                 environment.update(LD_PRELOAD=str(self.shim), ATP_REPORT=os.path.join(work, "%p.json"))
             done = subprocess.run([self.python, "-W", "ignore", PROBE, self.name], env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
             asked = Path(work, "asked")
             rows = asked.read_text(encoding="ascii").splitlines() if asked.exists() else []
+            stats = Path(work, "stats")
+            calls = json.loads(stats.read_text(encoding="ascii"))["calls"] if stats.exists() else {}
             answered = counted(Path(work).glob("*.json"))
         out = done.stdout.splitlines()
         seen = json.loads(out.pop()) if out and out[-1].startswith("{") else {}
-        for variable in ("LD_PRELOAD", "ATP_REPORT", "TABLE_LOG", "HOME"):
+        for variable in ("LD_PRELOAD", "ATP_REPORT", "TABLE_LOG", "HOME", "ATP_SIM_STATS"):
             seen.pop(variable, None)
         memory = " ".join(line[len("memory "):] for line in out if line.startswith("memory "))
         out = [line for line in out if not line.startswith("memory ")]
         lines = [f"exit code {done.returncode}", *normalised("\n".join(out)), *(line.replace(work, "HOME") for line in normalised(done.stderr))]
-        return Outcome(lines, memory, seen, collections.Counter(rows), answered)
+        return Outcome(lines, memory, seen, collections.Counter(rows), calls, answered)
 
     def compare(self, machine):
         without, shimmed = self.run(machine, False), self.run(machine, True)
@@ -109,8 +113,14 @@ class Comparison:
         more = shimmed.asked - without.asked
         self.expect(not without.asked - shimmed.asked, f"{machine}: the driver was asked for less")
         self.expect({row.split("\t")[0] for row in more} <= self.hooked, f"{machine}: the driver was asked for more: {more}")
-        looked_up = f", {without.asked.total()} look-ups of the driver the same" if without.asked else ""
-        print(f"{self.name}, {machine}: {'same' if same else 'DIFFERENT'}, {len(without.lines)} lines{looked_up}; hooks answered: {shimmed.answered or 'none'}")
+        expected = dict(without.calls)
+        if shimmed.calls:
+            expected["cuGetProcAddress_v2"] = without.calls.get("cuGetProcAddress_v2", 0) + self.own_look_ups
+        self.expect(shimmed.calls == expected, f"{machine}: calls of the driver {shimmed.calls}, without the library {without.calls}")
+        look_ups = without.asked.total() or without.calls.get("cuGetProcAddress_v2", 0)
+        calls = sum(without.calls.values()) - without.calls.get("cuGetProcAddress_v2", 0)
+        print(f"{self.name}, {machine}: {'same' if same else 'DIFFERENT'}, {len(without.lines)} lines, {look_ups} look-ups through the driver, {calls} other calls of it; "
+              f"hooks answered: {shimmed.answered or 'none'}")
         for line in without.lines[:6] if same else difflib.unified_diff(without.lines, shimmed.lines, "without", "with", lineterm=""):
             print(f"    {line[:200]}")
 
