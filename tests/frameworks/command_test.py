@@ -2,13 +2,18 @@
 """The command atp with an unmodified program in Python: examples/train_tinygrad.py."""
 
 import json
+import re
 import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 import machine
 
 PROGRAM = [sys.executable, machine.EXAMPLES / "train_tinygrad.py", "--layers", "1", "--width", "256", "--sequence", "8"]
+TRAINING = [sys.executable, machine.EXAMPLES / "train_tinygrad.py", "--sequence", "8"]
+HALF = "42MiB"  # of what TRAINING needs
 
 
 def atp(*words, **environment):
@@ -27,6 +32,19 @@ class Command(unittest.TestCase):
         self.assertGreater(program["lookups"]["dlsym_handle"], 0)
         self.assertTrue(program["ever_managed"])
         self.assertIn("checksum", done.stderr)  # the program's own output
+
+    def test_run_shows_progress_and_makes_a_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder, "run.html")
+            done = atp("run", "--progress", "--report", page, "--sim", machine.GPU, "--sim-memory", HALF, "--",
+                       *TRAINING, "--iterations", "10", XDG_RUNTIME_DIR=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            text = page.read_text(encoding="utf-8")
+        self.assertRegex(done.stdout, r"iter 10 .*\nchecksum \w{16}\n$")
+        said = [int(count) for count in re.findall(r"^atp: (\d+) iterations?\b", done.stderr, re.M)]
+        self.assertTrue(said and said == sorted(said) and said[-1] > 0, done.stderr)
+        for part in ("</html>", "train_tinygrad.py", "x bound_safe", "simulated machine"):
+            self.assertIn(part, text)
 
 
 if __name__ == "__main__":
