@@ -20,7 +20,7 @@ serves_processes() {  # serves_processes PREFIX
   if [ ! -x "$work/guest" ]; then
     mkdir -p "$work/noop"
     ${CXX:-g++} -std=c++20 -shared -fPIC -O1 -isystem "$CUDA_INCLUDE" -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o "$work/noop/libcuda.so.1" \
-      "$here/../../bench/shim/noop_driver.cc" || fail "the driver that does nothing does not compile"
+      "$here/../../bench/shim/noop_driver.cc" -ldl -pthread || fail "the driver that does nothing does not compile"
     ${CXX:-g++} -std=c++20 -O1 -isystem "$CUDA_INCLUDE" -o "$work/guest" "$here/../preload/guests/guest.cc" -ldl -pthread ||
       fail "the guest does not compile"
   fi
