@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frameworks/imports.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -53,6 +55,7 @@ std::string TextOfCommand(const std::vector<std::string>& command) {
   for (size_t i = 1; i < command.size(); ++i) {
     const std::string& word = command[i];
     const std::string next = i + 1 < command.size() ? command[i + 1] : "";
+    if (word == "-") return "";
     if (word == "-c") return next;
     if (word == "-m") return "import " + next;
     if (word == "-W" || word == "-X") {
@@ -65,6 +68,9 @@ std::string TextOfCommand(const std::vector<std::string>& command) {
 }
 
 std::string ReadText(const std::string& path, size_t most) {
+  // A pipe can be read once, and by its owner (python <(make_script)).
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
   FILE* file = fopen(path.c_str(), "re");
   if (file == nullptr) return "";
   std::string text(most, '\0');

@@ -19,7 +19,7 @@ std::string TextOfCommand(const std::vector<std::string>& command);
 // A file of Python that is longer is data.
 inline constexpr size_t kMostText = 1u << 20;
 
-// The beginning of a file.
+// The beginning of a regular file; of anything else nothing.
 std::string ReadText(const std::string& path, size_t most = kMostText);
 
 }  // namespace atp::frameworks

@@ -100,6 +100,9 @@ class Environment(unittest.TestCase):
             program.chmod(0o755)
             self.assertIn("ATP_REPORT_MEMORY=virtual\n", self.output([program], {}), name)
 
+    def test_a_script_from_a_pipe_is_left_for_python_to_read(self):
+        self.assertEqual(self.output(["bash", "-c", f"{self.python} <(echo 'print(7)')"], {}), "7\n")
+
     def test_children_have_what_the_parent_has(self):
         text = "import os, subprocess, sys\nprint(subprocess.run(['env'], capture_output=True, text=True).stdout)\nif 0:\n    import jax"
         self.assertIn("XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async\n", self.output([self.python, "-c", text], {}))
