@@ -31,7 +31,8 @@ section { background: var(--card); border: 1px solid var(--grid); border-radius:
 .tile { flex: 1 1 130px; border: 1px solid var(--grid); border-radius: 8px; padding: 10px 14px; }
 .tile b { display: block; font-size: 21px; white-space: nowrap; }
 .tile span { color: var(--soft); font-size: 13px; }
-figure { margin: 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 0; overflow-x: auto; }
+svg { width: 100%; min-width: 640px; height: auto; display: block; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; margin: 8px 0; }
 th, td { padding: 5px 10px; border-bottom: 1px solid var(--grid); text-align: right;

@@ -123,7 +123,7 @@ std::vector<std::string> WhatWasLearned(const DeviceRun& run, const Analysis& a)
                   " ran by a plan.");
   words.push_back(SayCount(run.facts.plans, "plan") + ", " + SayCount(run.facts.phases, "phase") +
                   " (lengths or kinds of iteration), " + SayCount(run.facts.breaks, "break") +
-                  " (the program left the plan).");
+                  " (the program left the plan, or freed what it moves).");
   if (!a.measured) return words;
   words.push_back("Period: " + SayCount(a.launches.size(), "launch") + ", which touch " +
                   SayBytes(static_cast<double>(a.footprint.total())) + " in " +

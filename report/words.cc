@@ -54,7 +54,8 @@ std::string SaySeconds(double seconds) {
 
 std::string SayPercent(double part, double whole) {
   const double percent = whole > 0 ? 100 * part / whole : 0;
-  return percent > 0 && percent < 9.95 ? Format("%.1f %%", percent) : Format("%.0f %%", percent);
+  return percent >= 0.05 && percent < 9.95 ? Format("%.1f %%", percent)
+                                           : Format("%.0f %%", percent);
 }
 
 std::string SayTimes(double ratio) { return Format("%.2f", ratio); }
@@ -65,17 +66,14 @@ std::string SayKernel(const std::string& symbol) {
   if (readable == nullptr) return symbol;
   std::string name = readable;
   std::free(readable);
+  constexpr std::string_view kUnnamed = "(anonymous namespace)::";
+  for (size_t at; (at = name.find(kUnnamed)) != std::string::npos;) name.erase(at, kUnnamed.size());
   // Of what stands outside of template arguments: the last word before the parameters.
   int depth = 0;
   size_t begin = 0;
   for (size_t i = 0; i < name.size(); ++i) {
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
     if (depth > 0) continue;
-    constexpr std::string_view kUnnamed = "(anonymous namespace)";
-    if (name.compare(i, kUnnamed.size(), kUnnamed) == 0) {
-      i += kUnnamed.size() - 1;
-      continue;
-    }
     if (name[i] == ' ') begin = i + 1;
     if (name[i] == '(' && i > begin) return name.substr(begin, i - begin);
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/run_record.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,10 +32,30 @@ char path[600];  // empty: not created, or removed
 bool refused = false;
 char* mapped[protocol::kRunRecordDevices];
 
+// Killed processes leave theirs: a day later nobody asks any more. Never that of a live one.
+void RemoveOldRecords(const char* folder) {
+  constexpr time_t kKept = 24 * 60 * 60;
+  DIR* directory = opendir(folder);
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    int pid = 0, length = 0;
+    if (sscanf(entry->d_name, "atp-%d.record%n", &pid, &length) != 1 || pid <= 0 || length == 0 ||
+        entry->d_name[length] != '\0') {
+      continue;
+    }
+    struct stat status {};
+    const bool old = fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     status.st_uid == geteuid() && status.st_mtime + kKept < time(nullptr);
+    if (old && kill(pid, 0) != 0 && errno == ESRCH) unlinkat(dirfd(directory), entry->d_name, 0);
+  }
+  closedir(directory);
+}
+
 // The first of these that can be written to. Memory rather than a disk where there is a choice: a
 // page that is being written out would make its next writer wait.
 bool CreateIn(const char* folder) {
   if (folder == nullptr || folder[0] != '/') return false;
+  RemoveOldRecords(folder);
   const int length = snprintf(path, sizeof path, "%s/atp-%d.record", folder, getpid());
   if (length < 0 || static_cast<size_t>(length) >= sizeof path) return false;
   unlink(path);  // left behind by one that had our number and was killed

@@ -15,6 +15,7 @@ TEST(Words, NumbersHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(SaySeconds(1e-10), "0");
   EXPECT_EQ(SayPercent(38, 100), "38 %");
   EXPECT_EQ(SayPercent(1, 80), "1.2 %");
+  EXPECT_EQ(SayPercent(1, 1e6), "0 %");
   EXPECT_EQ(SayPercent(1, 0), "0 %");
   EXPECT_EQ(SayCount(1, "launch"), "1 launch");
   EXPECT_EQ(SayCount(2, "launch"), "2 launches");
@@ -24,7 +25,7 @@ TEST(Words, KernelsHaveTheNamesOfTheirAuthors) {
   EXPECT_EQ(SayKernel("Bump"), "Bump");
   EXPECT_EQ(SayKernel("_ZN7example10AdamUpdateEPfmN1a8AdamStepE"), "example::AdamUpdate");
   EXPECT_EQ(SayKernel("_ZN7example4GemmILb0ELb1EEEvPKfS2_Pfiii"), "example::Gemm<false, true>");
-  EXPECT_EQ(SayKernel("_ZN12_GLOBAL__N_13RunEi"), "(anonymous namespace)::Run");
+  EXPECT_EQ(SayKernel("_ZN12_GLOBAL__N_13RunEi"), "Run");
   EXPECT_EQ(SayKernel("_Z"), "_Z");
 }
 

@@ -4,9 +4,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/preload/child.h"
@@ -117,6 +119,25 @@ TEST_F(Report, TheLastCompletePeriodIsThereAfterEveryEnd) {
               device["measured"]["bound_safe_s"].get<double>());
     fs::remove(Records()[0]);
   }
+}
+
+TEST_F(Report, OldRecordsOfProcessesThatAreGoneAreRemoved) {
+  const auto leave = [&](const std::string& name, bool old) {
+    const fs::path file = folder_ / "runtime" / name;
+    std::ofstream(file) << "left";
+    if (old) fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::hours(25));
+  };
+  const std::string gone = "atp-99999999.record", new_one = "atp-99999998.record",
+                    live = "atp-" + std::to_string(getpid()) + ".record",
+                    other = "atp-1.record.txt";
+  leave(gone, true);
+  leave(new_one, false);
+  leave(live, true);
+  leave(other, true);
+  RunChild(Steps(8, "return"), Machine());
+  std::set<std::string> left;
+  for (const std::string& file : Records()) left.insert(fs::path(file).filename());
+  EXPECT_EQ(left, (std::set<std::string>{new_one, live, other}));
 }
 
 TEST_F(Report, ARunThatWasKilledUnderAtpRunHasItsPage) {
