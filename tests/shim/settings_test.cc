@@ -142,6 +142,15 @@ TEST(ParseSettings, MemoryToReportIsAWordOrASize) {
   EXPECT_EQ(parsed.report_size.Of(0), 24 * kGiB);
 }
 
+TEST(ParseSettings, ARecordIsKeptInAFolderOrNotAtAll) {
+  EXPECT_FALSE(Parse({}).no_record);
+  EXPECT_TRUE(Parse({{"ATP_RECORD", "off"}}).no_record);
+  EXPECT_STREQ(Parse({{"ATP_RECORD", "/run/atp"}}).record_folder, "/run/atp");
+  EXPECT_TRUE(complaints.empty());
+  Parse({{"ATP_RECORD", "not/absolute"}});
+  EXPECT_EQ(complaints, std::vector<std::string>{"ATP_RECORD=not/absolute"});
+}
+
 TEST(ParseSettings, AFrameworkThatNobodyKnowsIsReported) {
   for (const char* known : {"auto", "off", "torch-async", "jax,tensorflow"}) {
     Parse({{"ATP_FRAMEWORK", known}});

@@ -121,6 +121,31 @@ TEST_F(Report, TheLastCompletePeriodIsThereAfterEveryEnd) {
   }
 }
 
+TEST_F(Report, WhereNoRecordCanBeWrittenTheProgramGoesOn) {
+  const Finished run = RunChild(Steps(8, "return"),
+                                Machine({{"ATP_RECORD", folder_ / "absent"}, {"ATP_LOG", "info"}}));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(run.err.find("no record of this run can be written"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("x bound_safe"), std::string::npos) << run.err;
+}
+
+TEST_F(Report, WhatWasSwitchedOffIsSaid) {
+  RunChild(Steps(8, "_exit"), Machine({{"ATP_SIM_FAULT", "cuMemPrefetchAsync_v2:1+=999"}}));
+  ASSERT_EQ(Records().size(), 1u);
+  const Json device = Figures(Records()[0])["devices"][0];
+  EXPECT_TRUE(device["off"]);
+  EXPECT_NE(device["switched_off"].dump().find("the driver refuses them"), std::string::npos);
+  EXPECT_NE(device["words"].dump().find("gives no hints any more"), std::string::npos);
+}
+
+TEST_F(Report, MoversOnThreadsAreRecordedAsWell) {
+  const Finished run =
+      RunChild(Steps(8, "return"),
+               Machine({{"ATP_REPORT", folder_ / "run.html"}, {"ATP_EXECUTOR", "threads"}}));
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(Page().find("plain managed memory"), std::string::npos);
+}
+
 TEST_F(Report, OldRecordsOfProcessesThatAreGoneAreRemoved) {
   const auto leave = [&](const std::string& name, bool old) {
     const fs::path file = folder_ / "runtime" / name;

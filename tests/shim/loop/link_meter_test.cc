@@ -116,5 +116,32 @@ TEST(LinkMeter, AMoveThatEndsBeforeItsPredecessorIsLeftOut) {
   EXPECT_GT(meter.ToHost().alone, 0);
 }
 
+TEST(LinkMeter, WhatIsNotMeasuredIsGuessedFromTheOtherDirection) {
+  LinkMeter meter;
+  EXPECT_GT(meter.Link().h2d, 0);  // before anything has moved
+  for (uint64_t i = 1; i < 40; ++i) {
+    meter.Moved(kOut, i * 400'000 - 1, (i + 1) * 400'000, 8 * kMiB);
+  }
+  EXPECT_GT(meter.Link().d2h, 0);
+  EXPECT_EQ(meter.Link().h2d, meter.Link().d2h);
+  EXPECT_EQ(meter.Link().duplex_h2d, 0);
+}
+
+TEST(LinkMeter, ALogHoldsTheMovesBetweenItsStartAndItsEnd) {
+  LinkMeter meter;
+  meter.Moved(kIn, 1, 1000, kMiB);
+  meter.StartLog(2);
+  meter.Moved(kIn, 500, 2000, kMiB);  // on the link from its predecessor's end on
+  meter.Moved(kOut, 500, 1500, 2 * kMiB);
+  meter.Moved(kIn, 2500, 3000, kMiB);
+  const LinkMeter::Log log = meter.EndLog();
+  ASSERT_EQ(log.moves.size(), 2u);
+  EXPECT_TRUE(log.cut);
+  EXPECT_EQ(log.moves[0].begin_ns, 1000u);
+  EXPECT_FALSE(log.moves[1].to_device);
+  meter.Moved(kIn, 3500, 4000, kMiB);
+  EXPECT_TRUE(meter.EndLog().moves.empty());
+}
+
 }  // namespace
 }  // namespace atp::shim
