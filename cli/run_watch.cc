@@ -156,8 +156,7 @@ int EndLike(int status) {
 std::string ProgressOf(const protocol::DeviceRun& run, double bound_safe) {
   const auto bytes = [](uint64_t n) { return report::SayBytes(static_cast<double>(n)); };
   std::string text = report::SayCount(run.facts.rows, "iteration");
-  const report::Analysis analysis = report::Analyse({run.facts, run.first_row, run.rows, {}, {}});
-  const double seconds = analysis.typical_seconds;
+  const double seconds = report::TypicalSeconds(run);
   if (seconds > 0) {
     const protocol::RunRecordRow& last = run.rows.back();
     text += ", " + report::SayTimes(1 / seconds) + " /s, each " + bytes(last.in_bytes) +

@@ -98,25 +98,35 @@ double Median(std::vector<double> values) {
   return *middle;
 }
 
-// Of the phase and the plan of the last planned iteration: what came before says little of now.
-double TypicalSeconds(const std::vector<IterationTime>& iterations) {
+// Of the latest planned iterations of a phase: what came before their plan says little of now.
+double PlannedSeconds(const std::vector<IterationTime>& iterations, uint32_t phase) {
   constexpr size_t kLatest = 32;
   std::vector<double> seconds;
-  uint32_t plan = 0, phase = 0;
+  uint32_t plan = 0;
   for (size_t i = iterations.size(); i-- > 0 && seconds.size() < kLatest;) {
     const IterationTime& it = iterations[i];
-    if (it.row.plan == 0 || it.seconds == 0) continue;
-    if (plan == 0) plan = it.row.plan, phase = it.row.phase;
-    if (it.row.plan == plan && it.row.phase == phase) seconds.push_back(it.seconds);
+    if (it.row.plan == 0 || it.seconds == 0 || it.row.phase != phase) continue;
+    if (plan == 0) plan = it.row.plan;
+    if (it.row.plan == plan) seconds.push_back(it.seconds);
   }
   return Median(std::move(seconds));
 }
 
-double PlainSeconds(const std::vector<IterationTime>& iterations) {
+double PlainSeconds(const std::vector<IterationTime>& iterations, uint32_t phase) {
   for (size_t i = iterations.size(); i-- > 0;) {
-    if (iterations[i].row.plan == 0 && iterations[i].seconds > 0) return iterations[i].seconds;
+    const IterationTime& it = iterations[i];
+    if (it.row.plan == 0 && it.seconds > 0 && it.row.phase == phase) return it.seconds;
   }
   return 0;
+}
+
+// The measured one, which is what the bounds are about; else the latest planned one.
+uint32_t PhaseOf(const DeviceRun& run) {
+  if (run.measured) return run.measured->head.phase;
+  for (size_t i = run.rows.size(); i-- > 0;) {
+    if (run.rows[i].plan > 0) return run.rows[i].phase;
+  }
+  return run.rows.empty() ? 0 : run.rows.back().phase;
 }
 
 // The waiting in front of each launch: from the end of the last launch before it.
@@ -202,13 +212,18 @@ void FindAllocations(const MeasuredIteration& m, Analysis* a) {
 
 double Sum(const Waits& waits) { return std::accumulate(waits.begin(), waits.end(), 0.0); }
 
+double TypicalSeconds(const DeviceRun& run) {
+  return PlannedSeconds(IterationsOf(run), PhaseOf(run));
+}
+
 Bounds BoundsOf(const MeasuredIteration& measured) { return BoundsOfTrace(TraceOf(measured)); }
 
 Analysis Analyse(const DeviceRun& run) {
   Analysis a;
   a.iterations = IterationsOf(run);
-  a.typical_seconds = TypicalSeconds(a.iterations);
-  a.plain_seconds = PlainSeconds(a.iterations);
+  a.phase = PhaseOf(run);
+  a.typical_seconds = PlannedSeconds(a.iterations, a.phase);
+  a.plain_seconds = PlainSeconds(a.iterations, a.phase);
   if (!run.measured || run.measured->launches.empty()) return a;
   const MeasuredIteration& m = *run.measured;
   a.measured = true;

@@ -62,8 +62,9 @@ struct Bounds {
 
 struct Analysis {
   std::vector<IterationTime> iterations;
-  double typical_seconds = 0;  // median of the latest planned iterations; 0 = not known
-  double plain_seconds = 0;    // of the last one on plain managed memory; 0 = not known
+  uint32_t phase = 0;          // that the rest is about: of the measured iteration
+  double typical_seconds = 0;  // median of its latest planned iterations; 0 = not known
+  double plain_seconds = 0;    // of its last one on plain managed memory; 0 = not known
   // All below: of the measured iteration.
   bool measured = false;
   uint64_t number = 0;
@@ -82,7 +83,8 @@ struct Analysis {
 };
 
 Analysis Analyse(const protocol::DeviceRun& run);
-// Only the part that --progress shows.
+// Only the parts that --progress shows.
+double TypicalSeconds(const protocol::DeviceRun& run);
 Bounds BoundsOf(const protocol::MeasuredIteration& measured);
 
 // The shortest run of launches, first and last, in front of which most of the waiting happens.

@@ -61,21 +61,23 @@ Panel IterationsPanel(const Analysis& a) {
   }
   const Unit unit = TimeUnit(most > 0 ? most : least_plain);
   Series plain{"plain managed memory", "var(--plain)", {}};
-  Series planned{"by plan", "var(--run)", {}};
-  plain.dots = planned.dots = true;
+  Series planned{"by plan", "var(--run)", {}}, others{"by plan, other phases", "var(--host)", {}};
+  plain.dots = planned.dots = others.dots = true;
   double first = 0, last = 1;
   for (const IterationTime& it : a.iterations) {
     const double x = static_cast<double>(it.number + 1);
     if (it.number == a.iterations.front().number) first = x;
     last = x;
     if (it.seconds <= 0) continue;
-    (it.row.plan > 0 ? planned : plain).points.push_back({x, it.seconds * unit.factor});
+    Series& series = it.row.plan == 0 ? plain : it.row.phase == a.phase ? planned : others;
+    series.points.push_back({x, it.seconds * unit.factor});
   }
   Panel panel{"",
               "iteration, counted since memory first had to move",
               std::string("time (") + unit.name + ")",
               {plain, planned},
               {}};
+  if (!others.points.empty()) panel.series.push_back(others);
   if (a.measured) {
     panel.series.push_back(
         Level("bound_safe", "var(--safe)", first, last, a.bounds.safe * unit.factor));

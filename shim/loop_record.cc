@@ -150,6 +150,7 @@ RunRecordRow& LoopRecord::Append() { return out_->row[out_->rows % protocol::kRu
 void LoopRecord::Iteration(const Start& start) {
   if (out_ == nullptr) return;
   if (under_way_) {
+    TimeIn(current_.phase) += start.now_ns - current_.at_ns;
     Append() = current_;
     Publish(&out_->rows, out_->rows + 1);
   }
@@ -163,10 +164,15 @@ void LoopRecord::Iteration(const Start& start) {
   out_->managed_bytes = start.managed;
   out_->native_bytes = start.native;
   out_->plans = std::max<uint64_t>(out_->plans, start.plan);
-  if (std::find(phases_.begin(), phases_.end(), start.phase) == phases_.end()) {
-    phases_.push_back(start.phase);
-    out_->phases = static_cast<uint32_t>(phases_.size());
+  TimeIn(start.phase);
+  out_->phases = static_cast<uint32_t>(phases_.size());
+}
+
+uint64_t& LoopRecord::TimeIn(uint32_t phase) {
+  for (Phase& known : phases_) {
+    if (known.phase == phase) return known.ns;
   }
+  return phases_.emplace_back(Phase{phase, 0}).ns;
 }
 
 void LoopRecord::Took(double seconds) {
@@ -249,6 +255,8 @@ void LoopRecord::Measured(const Times& times, const policy::LinkRates& link,
       schedule_->trace->launches.size() != length) {
     return;
   }
+  // The iteration that is shown is one of the phase in which the program spends most of its time.
+  if (out_->snapshots > 0 && TimeIn(measured_phase_) < TimeIn(shown_phase_)) return;
   KeepBest(*times.seconds);
   Parts parts;
   AddTensors(*schedule_, &parts);
@@ -282,6 +290,7 @@ void LoopRecord::Measured(const Times& times, const policy::LinkRates& link,
   snapshot.begin_ns = times.begin_ns;
   submitted_.clear();
   if (WriteSnapshot(parts, snapshot, ReserveSnapshot(device_, out_->snapshots, parts.bytes()))) {
+    shown_phase_ = measured_phase_;
     Publish(&out_->snapshots, out_->snapshots + 1);
   }
 }

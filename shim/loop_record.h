@@ -62,6 +62,7 @@ class LoopRecord {
     uint64_t resident;
   };
   protocol::RunRecordRow& Append();
+  uint64_t& TimeIn(uint32_t phase);
   void KeepBest(const std::vector<double>& seconds);
 
   int device_ = 0;
@@ -76,7 +77,12 @@ class LoopRecord {
   uint32_t measured_plan_ = 0, measured_phase_ = 0;
   std::vector<double> best_;  // shortest time of each position of `best_phase_`
   uint32_t best_phase_ = 0;
-  std::vector<uint32_t> phases_;  // that have been planned
+  struct Phase {
+    uint32_t phase;
+    uint64_t ns;  // in its planned iterations
+  };
+  std::vector<Phase> phases_;
+  uint32_t shown_phase_ = 0;  // of the newest snapshot
 };
 
 }  // namespace atp::shim

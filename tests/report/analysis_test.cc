@@ -34,6 +34,16 @@ TEST(Analysis, TimesComeFromTheDeviceElseFromTheHost) {
   EXPECT_DOUBLE_EQ(a.plain_seconds, 0.4);
 }
 
+TEST(Analysis, TimesOfAnotherPhaseAreNotHeldAgainstTheBoundsOfTheMeasuredOne) {
+  protocol::DeviceRun run = Sample();
+  for (size_t i = 3; i < run.rows.size(); ++i) run.rows[i].phase = 7, run.rows[i].seconds = 0.03;
+  EXPECT_DOUBLE_EQ(Analyse(run).typical_seconds, 0.1);
+  EXPECT_DOUBLE_EQ(TypicalSeconds(run), 0.1);
+  run.measured.reset();
+  EXPECT_DOUBLE_EQ(Analyse(run).typical_seconds, 0.03);
+  EXPECT_EQ(Analyse(run).plain_seconds, 0);  // none of that phase
+}
+
 TEST(Analysis, AWaitHasTheCauseThatTheLinkHadMeanwhile) {
   const Analysis a = Analyse(Sample());
   ASSERT_TRUE(a.measured);
