@@ -35,12 +35,12 @@ struct RunRecordHeader {
   char report_file[512];  // where a page is wanted at the end (ATP_REPORT), or empty
 };
 
-// An iteration that has ended.
+// An iteration whose launches have all been submitted.
 struct RunRecordRow {
-  uint64_t at_ns;  // its start on the shim's clock; 0 = not known
-  double seconds;  // by the device's events; 0 = not known
-  uint32_t plan;   // number of the plan by which it ran; 0 = plain managed memory
-  uint32_t phase;  // as policy::PeriodState
+  uint64_t at_ns, ended_ns;  // its start and the next one's on the shim's clock; 0 = not known
+  double seconds;            // by the device's events; 0 = not known
+  uint32_t plan;             // number of the plan by which it ran; 0 = plain managed memory
+  uint32_t phase;            // as policy::PeriodState
   uint32_t launches;
   uint32_t unused;
   uint64_t in_bytes, out_bytes;  // copied by moves issued during it

@@ -81,9 +81,8 @@ std::vector<IterationTime> IterationsOf(const DeviceRun& run) {
   for (size_t i = 0; i < run.rows.size(); ++i) {
     const RunRecordRow& row = run.rows[i];
     IterationTime time{run.first_row + i, row.seconds, false, row};
-    const uint64_t next = i + 1 < run.rows.size() ? run.rows[i + 1].at_ns : 0;
-    if (time.seconds == 0 && row.at_ns > 0 && next > row.at_ns) {
-      time.seconds = static_cast<double>(next - row.at_ns) / kNsPerSecond;
+    if (time.seconds == 0 && row.at_ns > 0 && row.ended_ns > row.at_ns) {
+      time.seconds = static_cast<double>(row.ended_ns - row.at_ns) / kNsPerSecond;
       time.by_host = true;
     }
     iterations.push_back(time);

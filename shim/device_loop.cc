@@ -192,7 +192,10 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   Lock lock(traffic_.mutex());
   if (launched_.generation != generation_ || !traffic_.active()) return;
   timer_.End(launched_.position, launch.stream, launch.per_thread);
-  if (launched_.position + 1 == schedule_->length) timer_.Finish();
+  if (launched_.position + 1 == schedule_->length) {
+    timer_.Finish();
+    record_.SubmittedWhole();
+  }
   if (launched_.flagged) {
     streams_.Mark(&traffic_.MarkSlot(launched_.flag_sequence));
     traffic_.MarkRecorded(launched_.flag_sequence);

@@ -145,16 +145,20 @@ void LoopRecord::Open(int device, uint64_t budget, uint64_t capacity) {
   std::atomic_ref(out_->used).store(1, std::memory_order_release);
 }
 
-RunRecordRow& LoopRecord::Append() { return out_->row[out_->rows % protocol::kRunRecordRows]; }
+void LoopRecord::Append(const RunRecordRow& row) {
+  out_->row[out_->rows % protocol::kRunRecordRows] = row;
+  Publish(&out_->rows, out_->rows + 1);
+}
 
 void LoopRecord::Iteration(const Start& start) {
   if (out_ == nullptr) return;
   if (under_way_) {
     TimeIn(current_.phase) += start.now_ns - current_.at_ns;
-    Append() = current_;
-    Publish(&out_->rows, out_->rows + 1);
+    current_.ended_ns = start.now_ns;
+    Append(current_);
   }
   under_way_ = true;
+  submitted_whole_ = false;
   current_ = {};
   current_.at_ns = start.now_ns;
   current_.plan = start.plan;
@@ -185,11 +189,10 @@ void LoopRecord::PlainIterations(uint32_t count, uint32_t launches, uint32_t pha
   if (out_ == nullptr) return;
   first_plain_ = out_->rows;
   for (uint32_t i = 0; i < count; ++i) {
-    RunRecordRow& row = Append();
-    row = {};
+    RunRecordRow row{};
     row.launches = launches;
     row.phase = phase;
-    Publish(&out_->rows, out_->rows + 1);
+    Append(row);
   }
 }
 
@@ -202,7 +205,11 @@ void LoopRecord::PlainTook(const PlainClock::Seconds& seconds, uint32_t count) {
 }
 
 void LoopRecord::Broken() {
-  if (out_ != nullptr && under_way_) ++out_->breaks;
+  if (out_ != nullptr && under_way_) {
+    ++out_->breaks;
+    // When it ended is not known: no iteration began behind it.
+    if (submitted_whole_) Append(current_);
+  }
   under_way_ = false;
   submitted_.clear();
 }

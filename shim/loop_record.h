@@ -38,7 +38,8 @@ class LoopRecord {
   // Iterations on plain memory that have ended before the first planned one, and later their times.
   void PlainIterations(uint32_t count, uint32_t launches, uint32_t phase);
   void PlainTook(const PlainClock::Seconds& seconds, uint32_t count);
-  void Broken();  // the iteration under way will not end as such
+  void SubmittedWhole() { submitted_whole_ = true; }  // the iteration under way
+  void Broken();  // no iteration begins behind the one under way
   // `copied`: to the host; false = the copy there was valid.
   void Moved(const Action& action, bool to_device, bool copied);
 
@@ -61,13 +62,13 @@ class LoopRecord {
     const char* name;
     uint64_t resident;
   };
-  protocol::RunRecordRow& Append();
+  void Append(const protocol::RunRecordRow& row);
   uint64_t& TimeIn(uint32_t phase);
   void KeepBest(const std::vector<double>& seconds);
 
   int device_ = 0;
   protocol::RunRecordDevice* out_ = nullptr;
-  bool under_way_ = false;
+  bool under_way_ = false, submitted_whole_ = false;
   protocol::RunRecordRow current_{};
   uint64_t first_plain_ = 0;
   std::shared_ptr<const Schedule> schedule_;  // of the measured iteration

@@ -97,10 +97,12 @@ inline std::vector<char> SampleRecord(SampleSnapshot measured = SampleMeasured()
   device.managed_bytes = 450 * kSampleMiB;
   device.plans = device.phases = 1;
   device.rows = 6;
-  device.row[0] = {0, 0.4, 0, 0, 4, 0, 0, 0, 0, 0};
+  device.row[0] = {0, 0, 0.4, 0, 0, 4, 0, 0, 0, 0, 0};
   for (uint64_t i = 1; i < device.rows; ++i) {
     const uint64_t at = kSampleBegin + (i - 2) * 100'000'000;
-    device.row[i] = {at, 0.1, 1, 0, 4, 0, 160 * kSampleMiB, 60 * kSampleMiB, 100 * kSampleMiB, 0};
+    device.row[i] = {
+        at, at + 100'000'000, 0.1, 1, 0, 4, 0, 160 * kSampleMiB, 60 * kSampleMiB, 100 * kSampleMiB,
+        0};
   }
   device.row[4].seconds = 0;  // known by the host's clock only
   device.notes = 1;

@@ -30,6 +30,9 @@ TEST(Analysis, TimesComeFromTheDeviceElseFromTheHost) {
   EXPECT_DOUBLE_EQ(a.iterations[4].seconds, 0.1);
   EXPECT_TRUE(a.iterations[4].by_host);
   EXPECT_FALSE(a.iterations[3].by_host);
+  protocol::DeviceRun broken = Sample();
+  broken.rows[4].ended_ns = 0;  // something else came behind it
+  EXPECT_EQ(Analyse(broken).iterations[4].seconds, 0);
   EXPECT_DOUBLE_EQ(a.typical_seconds, 0.1);
   EXPECT_DOUBLE_EQ(a.plain_seconds, 0.4);
 }
