@@ -45,7 +45,7 @@ class PrivateFolder {
   fs::path path_;
 };
 
-// What has been seen of all processes of the run: records go when their process ends well.
+// What has been seen of all processes of the run.
 class Progress {
  public:
   // True when there is news.

@@ -37,15 +37,12 @@ struct RunRecordHeader {
 
 // An iteration whose launches have all been submitted.
 struct RunRecordRow {
-  uint64_t at_ns, ended_ns;  // its start and the next one's on the shim's clock; 0 = not known
-  double seconds;            // by the device's events; 0 = not known
-  uint32_t plan;             // number of the plan by which it ran; 0 = plain managed memory
-  uint32_t phase;            // as policy::PeriodState
-  uint32_t launches;
-  uint32_t unused;
+  uint64_t at_ns, ended_ns;      // its start and the next one's on the shim's clock; 0 = not known
+  double seconds;                // by the device's events; 0 = not known
+  uint32_t plan;                 // number of the plan by which it ran; 0 = plain managed memory
+  uint32_t phase;                // as policy::PeriodState
   uint64_t in_bytes, out_bytes;  // copied by moves issued during it
   uint64_t dropped_bytes;        // left the device without a copy
-  uint64_t resident_bytes;       // the shim's account of its start
 };
 
 // Something was switched off or given up, and why.
@@ -63,7 +60,7 @@ struct RunRecordDevice {
   uint64_t managed_bytes, native_bytes;
   uint32_t off;     // no hints any more: the last note says why
   uint32_t phases;  // different ones that were planned
-  uint64_t plans, breaks, errors;
+  uint64_t plans, breaks;
   uint64_t in_bytes, out_bytes, dropped_bytes;  // in all
   uint64_t rows, notes, snapshots;              // written so far; the newest of each are kept
   RunRecordRow row[kRunRecordRows];             // row i is at i % kRunRecordRows
@@ -74,14 +71,12 @@ struct RunRecordDevice {
 // RunRecordLaunch, `tensors` RunRecordTensor, `moves` RunRecordMove, `uses` uint32_t and
 // `name_bytes` characters.
 struct RunRecordSnapshot {
-  uint64_t bytes;  // of all of it
-  uint64_t row;    // rows written before the measured one
-  uint32_t plan, phase;
+  uint64_t row;  // rows written before the measured one
+  uint32_t phase;
   uint32_t launches, tensors, moves, uses, name_bytes;
-  uint32_t cut;                             // 1: it made more moves than were kept
+  uint32_t cut, unused;                     // cut: 1 = it made more moves than were kept
   uint64_t capacity_bytes;                  // for managed memory, of this plan
   double h2d, d2h, duplex_h2d, duplex_d2h;  // the link as measured, bytes per second; 0 = not known
-  double promise_seconds;                   // of the plan
   uint64_t begin_ns;  // the first launch's start on the shim's clock; 0 = not known
 };
 

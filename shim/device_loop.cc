@@ -151,7 +151,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (schedule_ == nullptr || !traffic_.active()) return;
   if (position_ == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
-                       phase_->length, traffic_.resident(), managed_bytes_, NativeBytes(device_)});
+                       managed_bytes_, NativeBytes(device_)});
   }
 
   // Others may launch while this thread waits.
@@ -321,7 +321,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   if (!traffic_.Quiet() && !executor_->Await(lock, [&] { return traffic_.Quiet(); })) return;
   if (schedule_ == nullptr) {
     const uint32_t plain = plain_.Planned(phase->length, plain_periods);
-    record_.PlainIterations(plain, phase->length, phase->phase);
+    record_.PlainIterations(plain, phase->phase);
   }
   phase_ = phase;
   schedule_ = phase->schedule;

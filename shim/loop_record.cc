@@ -66,7 +66,6 @@ struct Parts {
 
 bool WriteSnapshot(const Parts& parts, RunRecordSnapshot snapshot, char* area) {
   if (area == nullptr) return false;
-  snapshot.bytes = parts.bytes();
   snapshot.launches = static_cast<uint32_t>(parts.launches.size());
   snapshot.tensors = static_cast<uint32_t>(parts.tensors.size());
   snapshot.moves = static_cast<uint32_t>(parts.moves.size());
@@ -163,8 +162,6 @@ void LoopRecord::Iteration(const Start& start) {
   current_.at_ns = start.now_ns;
   current_.plan = start.plan;
   current_.phase = start.phase;
-  current_.launches = start.launches;
-  current_.resident_bytes = start.resident;
   out_->managed_bytes = start.managed;
   out_->native_bytes = start.native;
   out_->plans = std::max<uint64_t>(out_->plans, start.plan);
@@ -185,12 +182,11 @@ void LoopRecord::Took(double seconds) {
       .store(seconds, std::memory_order_relaxed);
 }
 
-void LoopRecord::PlainIterations(uint32_t count, uint32_t launches, uint32_t phase) {
+void LoopRecord::PlainIterations(uint32_t count, uint32_t phase) {
   if (out_ == nullptr) return;
   first_plain_ = out_->rows;
   for (uint32_t i = 0; i < count; ++i) {
     RunRecordRow row{};
-    row.launches = launches;
     row.phase = phase;
     Append(row);
   }
@@ -240,7 +236,6 @@ void LoopRecord::Launch(uint32_t position, const LaunchView& launch, uint64_t re
   if (position >= submitted_.size()) return;
   if (position == 0) {
     measured_row_ = out_->rows;
-    measured_plan_ = current_.plan;
     measured_phase_ = current_.phase;
   }
   const char* name = launch.name;
@@ -285,7 +280,6 @@ void LoopRecord::Measured(const Times& times, const policy::LinkRates& link,
   }
   RunRecordSnapshot snapshot{};
   snapshot.row = measured_row_;
-  snapshot.plan = measured_plan_;
   snapshot.phase = measured_phase_;
   snapshot.cut = moves.cut;
   snapshot.capacity_bytes = capacity_;
@@ -293,7 +287,6 @@ void LoopRecord::Measured(const Times& times, const policy::LinkRates& link,
   snapshot.d2h = link.d2h;
   snapshot.duplex_h2d = link.duplex_h2d;
   snapshot.duplex_d2h = link.duplex_d2h;
-  snapshot.promise_seconds = schedule_->promise_seconds;
   snapshot.begin_ns = times.begin_ns;
   submitted_.clear();
   if (WriteSnapshot(parts, snapshot, ReserveSnapshot(device_, out_->snapshots, parts.bytes()))) {

@@ -30,13 +30,13 @@ class LoopRecord {
   // An iteration begins, and with it the one before has ended.
   struct Start {
     uint64_t now_ns = 0;
-    uint32_t plan = 0, phase = 0, launches = 0;
-    uint64_t resident = 0, managed = 0, native = 0;
+    uint32_t plan = 0, phase = 0;
+    uint64_t managed = 0, native = 0;
   };
   void Iteration(const Start& start);
   void Took(double seconds);  // the last one that has ended
   // Iterations on plain memory that have ended before the first planned one, and later their times.
-  void PlainIterations(uint32_t count, uint32_t launches, uint32_t phase);
+  void PlainIterations(uint32_t count, uint32_t phase);
   void PlainTook(const PlainClock::Seconds& seconds, uint32_t count);
   void SubmittedWhole() { submitted_whole_ = true; }  // the iteration under way
   void Broken();  // no iteration begins behind the one under way
@@ -75,7 +75,7 @@ class LoopRecord {
   uint64_t capacity_ = 0;
   std::vector<Submitted> submitted_;  // its launches, by position
   uint64_t measured_row_ = 0;
-  uint32_t measured_plan_ = 0, measured_phase_ = 0;
+  uint32_t measured_phase_ = 0;
   std::vector<double> best_;  // shortest time of each position of `best_phase_`
   uint32_t best_phase_ = 0;
   struct Phase {

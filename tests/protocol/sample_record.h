@@ -48,7 +48,6 @@ struct SampleSnapshot {
 inline SampleSnapshot SampleMeasured() {
   SampleSnapshot s;
   s.head.row = 2;
-  s.head.plan = 1;
   s.head.capacity_bytes = 300 * kSampleMiB;
   s.head.h2d = s.head.d2h = 20e9;
   s.head.begin_ns = kSampleBegin;
@@ -97,12 +96,11 @@ inline std::vector<char> SampleRecord(SampleSnapshot measured = SampleMeasured()
   device.managed_bytes = 450 * kSampleMiB;
   device.plans = device.phases = 1;
   device.rows = 6;
-  device.row[0] = {0, 0, 0.4, 0, 0, 4, 0, 0, 0, 0, 0};
+  device.row[0] = {0, 0, 0.4, 0, 0, 0, 0, 0};
   for (uint64_t i = 1; i < device.rows; ++i) {
     const uint64_t at = kSampleBegin + (i - 2) * 100'000'000;
     device.row[i] = {
-        at, at + 100'000'000, 0.1, 1, 0, 4, 0, 160 * kSampleMiB, 60 * kSampleMiB, 100 * kSampleMiB,
-        0};
+        at, at + 100'000'000, 0.1, 1, 0, 160 * kSampleMiB, 60 * kSampleMiB, 100 * kSampleMiB};
   }
   device.row[4].seconds = 0;  // known by the host's clock only
   device.notes = 1;
