@@ -39,6 +39,13 @@ extern "C" __global__ void page_random(const float* a, const float* b, const flo
   }
 }
 
+// Every element once, by a thread of its own.
+extern "C" __global__ void vector_add(const float* a, const float* b, float* c,
+                                      unsigned long long count) {
+  unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < count) c[i] = a[i] + b[i];
+}
+
 // A write to each page.
 extern "C" __global__ void page_write(float* a, unsigned long long pages, float value) {
   unsigned long long step = static_cast<unsigned long long>(gridDim.x) * blockDim.x;

@@ -74,6 +74,11 @@ CUresult RunCopy(Driver& driver, Lane lane, Stream& stream, const CopyTask& task
   if (destination.IsManaged())
     CollectHostTouches(driver, lane, task.destination, task.destination + destination_span);
   MoveBytes(memory, task);
+  for (uint64_t z = 0; z < task.depth; ++z) {
+    for (uint64_t y = 0; y < task.height; ++y)
+      driver.memory().NoteWritten(
+          task.destination + z * task.destination_slice + y * task.destination_pitch, task.width);
+  }
   CopyWork work;
   work.kind = KindOf(task, source, destination);
   work.bytes = task.bytes();

@@ -18,10 +18,10 @@ bool IsDevicePointer(const Call& call, uint64_t address);
 // Peer copies name the contexts of both sides; they need no peer access between them.
 CUresult CheckPeers(Call& call, CUcontext destination, CUcontext source, CopyTask* task);
 
-// 2D and 3D descriptors to tasks. Arrays give CUDA_ERROR_NOT_SUPPORTED.
-CUresult ToTask(const CUDA_MEMCPY2D& copy, CopyTask* task);
-CUresult ToTask(const CUDA_MEMCPY3D& copy, CopyTask* task);
-// The 3D descriptor of a task, for graph queries.
+// 2D and 3D descriptors to tasks.
+CUresult ToTask(Call& call, const CUDA_MEMCPY2D& copy, CopyTask* task);
+CUresult ToTask(Call& call, const CUDA_MEMCPY3D& copy, CopyTask* task);
+// The 3D descriptor of a task, for graph queries. An array is described by the memory that it is.
 CUDA_MEMCPY3D ToDescriptor(const CopyTask& task);
 
 }  // namespace atp::sim

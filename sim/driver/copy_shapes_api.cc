@@ -1,61 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of two and three dimensions between linear memory. Arrays are not there.
+// Copies of two and three dimensions between memory and arrays.
+#include "sim/driver/array.h"
 #include "sim/driver/copy_calls.h"
 #include "sim/driver/driver.h"
 
 namespace atp::sim {
 namespace {
 
-CUresult SideAddress(CUmemorytype type, const void* host, CUdeviceptr device, uint64_t* address) {
-  switch (type) {
+// One side of a copy: where it starts and how far rows and slices are apart.
+struct Side {
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  size_t x, y, z;        // x in bytes
+  size_t pitch, height;  // of memory; arrays know their own
+};
+
+// `width`, `rows` and `slices` are what is copied.
+CUresult Resolve(Call& call, const Side& side, uint64_t width, uint64_t rows, uint64_t slices,
+                 uint64_t* start, uint64_t* pitch, uint64_t* slice) {
+  *pitch = side.pitch ? side.pitch : width;
+  *slice = (side.height ? side.height : rows) * *pitch;
+  switch (side.type) {
     case CU_MEMORYTYPE_HOST:
-      *address = reinterpret_cast<uint64_t>(host);
-      return CUDA_SUCCESS;
+      *start = reinterpret_cast<uint64_t>(side.host);
+      break;
     case CU_MEMORYTYPE_DEVICE:
     case CU_MEMORYTYPE_UNIFIED:
-      *address = device;
-      return CUDA_SUCCESS;
-    case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
+      *start = side.device;
+      break;
+    case CU_MEMORYTYPE_ARRAY: {
+      const Array* array = call.driver.arrays.Get(side.array);
+      if (!array) return CUDA_ERROR_INVALID_HANDLE;
+      if (side.x + width > array->row_bytes || side.y + rows > array->height() ||
+          side.z + slices > array->depth())
+        return CUDA_ERROR_INVALID_VALUE;
+      *start = array->memory->begin;
+      *pitch = array->row_pitch;
+      *slice = array->slice_pitch;
+      break;
+    }
+    default:
+      return CUDA_ERROR_INVALID_VALUE;
   }
-  return CUDA_ERROR_INVALID_VALUE;
+  *start += side.z * *slice + side.y * *pitch + side.x;
+  return CUDA_SUCCESS;
+}
+
+CUresult Resolve(Call& call, const Side& source, const Side& destination, CopyTask* task) {
+  const CUresult result = Resolve(call, source, task->width, task->height, task->depth,
+                                  &task->source, &task->source_pitch, &task->source_slice);
+  if (result != CUDA_SUCCESS) return result;
+  return Resolve(call, destination, task->width, task->height, task->depth, &task->destination,
+                 &task->destination_pitch, &task->destination_slice);
 }
 
 }  // namespace
 
-CUresult ToTask(const CUDA_MEMCPY2D& copy, CopyTask* task) {
-  CUresult result = SideAddress(copy.srcMemoryType, copy.srcHost, copy.srcDevice, &task->source);
-  if (result != CUDA_SUCCESS) return result;
-  result = SideAddress(copy.dstMemoryType, copy.dstHost, copy.dstDevice, &task->destination);
-  if (result != CUDA_SUCCESS) return result;
+CUresult ToTask(Call& call, const CUDA_MEMCPY2D& copy, CopyTask* task) {
   task->width = copy.WidthInBytes;
   task->height = copy.Height;
-  task->source_pitch = copy.srcPitch ? copy.srcPitch : copy.WidthInBytes;
-  task->destination_pitch = copy.dstPitch ? copy.dstPitch : copy.WidthInBytes;
-  task->source += copy.srcY * task->source_pitch + copy.srcXInBytes;
-  task->destination += copy.dstY * task->destination_pitch + copy.dstXInBytes;
-  return CUDA_SUCCESS;
+  return Resolve(call,
+                 {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
+                  copy.srcY, 0, copy.srcPitch, 0},
+                 {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
+                  copy.dstY, 0, copy.dstPitch, 0},
+                 task);
 }
 
-CUresult ToTask(const CUDA_MEMCPY3D& copy, CopyTask* task) {
-  CUresult result = SideAddress(copy.srcMemoryType, copy.srcHost, copy.srcDevice, &task->source);
-  if (result != CUDA_SUCCESS) return result;
-  result = SideAddress(copy.dstMemoryType, copy.dstHost, copy.dstDevice, &task->destination);
-  if (result != CUDA_SUCCESS) return result;
+CUresult ToTask(Call& call, const CUDA_MEMCPY3D& copy, CopyTask* task) {
   if (copy.srcLOD || copy.dstLOD) return CUDA_ERROR_INVALID_VALUE;
   task->width = copy.WidthInBytes;
   task->height = copy.Height;
   task->depth = copy.Depth;
-  task->source_pitch = copy.srcPitch ? copy.srcPitch : copy.WidthInBytes;
-  task->destination_pitch = copy.dstPitch ? copy.dstPitch : copy.WidthInBytes;
-  task->source_slice = (copy.srcHeight ? copy.srcHeight : copy.Height) * task->source_pitch;
-  task->destination_slice =
-      (copy.dstHeight ? copy.dstHeight : copy.Height) * task->destination_pitch;
-  task->source +=
-      copy.srcZ * task->source_slice + copy.srcY * task->source_pitch + copy.srcXInBytes;
-  task->destination +=
-      copy.dstZ * task->destination_slice + copy.dstY * task->destination_pitch + copy.dstXInBytes;
-  return CUDA_SUCCESS;
+  return Resolve(call,
+                 {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcArray, copy.srcXInBytes,
+                  copy.srcY, copy.srcZ, copy.srcPitch, copy.srcHeight},
+                 {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstArray, copy.dstXInBytes,
+                  copy.dstY, copy.dstZ, copy.dstPitch, copy.dstHeight},
+                 task);
 }
 
 CUDA_MEMCPY3D ToDescriptor(const CopyTask& task) {
@@ -94,6 +118,7 @@ CUresult ToPeerTask(Call& call, const CUDA_MEMCPY3D_PEER& peer, CopyTask* task) 
   copy.srcMemoryType = peer.srcMemoryType;
   copy.srcHost = peer.srcHost;
   copy.srcDevice = peer.srcDevice;
+  copy.srcArray = peer.srcArray;
   copy.srcPitch = peer.srcPitch;
   copy.srcHeight = peer.srcHeight;
   copy.dstXInBytes = peer.dstXInBytes;
@@ -102,12 +127,13 @@ CUresult ToPeerTask(Call& call, const CUDA_MEMCPY3D_PEER& peer, CopyTask* task) 
   copy.dstMemoryType = peer.dstMemoryType;
   copy.dstHost = peer.dstHost;
   copy.dstDevice = peer.dstDevice;
+  copy.dstArray = peer.dstArray;
   copy.dstPitch = peer.dstPitch;
   copy.dstHeight = peer.dstHeight;
   copy.WidthInBytes = peer.WidthInBytes;
   copy.Height = peer.Height;
   copy.Depth = peer.Depth;
-  const CUresult result = ToTask(copy, task);
+  const CUresult result = ToTask(call, copy, task);
   return result == CUDA_SUCCESS ? CheckPeers(call, peer.dstContext, peer.srcContext, task) : result;
 }
 
@@ -115,7 +141,7 @@ template <class Descriptor>
 CUresult ShapeNow(Call& call, const Descriptor* copy) {
   if (!copy) return CUDA_ERROR_INVALID_VALUE;
   CopyTask task;
-  const CUresult result = ToTask(*copy, &task);
+  const CUresult result = ToTask(call, *copy, &task);
   return result == CUDA_SUCCESS ? CopyNow(call, task) : result;
 }
 
@@ -123,7 +149,7 @@ template <class Descriptor>
 CUresult ShapeLater(Call& call, const Descriptor* copy, CUstream stream) {
   if (!copy) return CUDA_ERROR_INVALID_VALUE;
   CopyTask task;
-  const CUresult result = ToTask(*copy, &task);
+  const CUresult result = ToTask(call, *copy, &task);
   return result == CUDA_SUCCESS ? CopyLater(call, task, stream) : result;
 }
 

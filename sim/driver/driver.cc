@@ -130,6 +130,7 @@ void Driver::DestroyContext(Lane lane, Context* context) {
   FlushDeviceOutput();
   machine_->SyncDevice(lane, context->device->index);
   while (!context->modules.empty()) UnloadModule(*this, lane, *context->modules.begin());
+  DropArraysOf(*this, lane, context);
   memory_->FreeAllOf(lane, context);
   while (!context->streams.empty()) DropStream(*this, lane, *context->streams.begin());
   for (Context* other : contexts.all()) other->peers.erase(context);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/driver/array.h"
 #include "sim/driver/faults.h"
 #include "sim/driver/handles.h"
 #include "sim/driver/memory.h"
@@ -83,11 +84,14 @@ class Driver {
   std::vector<Pool*> retired_pools;  // destroyed while memory of theirs was in use
   HandleSet<UserObject> user_objects;
   HandleSet<PhysicalMemory> physical;
+  HandleSet<Array> arrays;
+  TextureObjects textures;                    // surface objects too
   std::map<uint64_t, uint64_t> reservations;  // address ranges of cuMemAddressReserve
   std::vector<UserObject*>
       doomed_objects;  // whose destructors Call runs when it has let go of the lock
   std::vector<std::weak_ptr<Capture>> captures;       // those under way
   uint64_t execution_failures = 0;                    // launches that ended in an error
+  uint64_t uninitialised_reads = 0;                   // ATP_SIM_CHECK=uninitialised
   uint64_t recalled_launches = 0;                     // executed, their touches known beforehand
   std::map<std::string, uint64_t> modelled_launches;  // by kernel: not executed at all
   std::string device_output;  // what kernels have printed and nobody has seen yet

@@ -16,7 +16,9 @@ CUresult Record(Call& call, CUevent event_handle, CUstream handle, unsigned flag
   if (IsCapturing(*stream) && !(flags & CU_EVENT_RECORD_EXTERNAL))
     return RecordInCapture(*stream, *event);
   if (!IsCapturing(*stream)) event->capture.reset();
-  return Submit(call, *stream, RecordTask{event->self});
+  if (event->shared && IsCapturing(*stream)) return RefuseInCapture(*stream);
+  return Submit(call, *stream,
+                RecordTask{event->self, event->shared ? event->shared->Record() : 0});
 }
 
 // An event of a capture cannot be asked about, nor may a global capture be disturbed by asking.
@@ -45,14 +47,8 @@ CUresult Elapsed(Call& call, float* milliseconds, CUevent start_handle, CUevent 
 }
 
 }  // namespace
-}  // namespace atp::sim
 
-ATP_API cuEventCreate(CUevent* out, unsigned flags) {
-  ATP_CALL(kNeedsContext, cost::kEvent);
-  constexpr unsigned kKnown =
-      CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-  if (!out || (flags & ~kKnown)) return CUDA_ERROR_INVALID_VALUE;
-  if (flags & CU_EVENT_INTERPROCESS) return CUDA_ERROR_NOT_SUPPORTED;
+Event* NewEvent(Call& call, unsigned flags) {
   Driver& driver = call.driver;
   const std::shared_ptr<Event> event(new Event, [&driver](Event* gone) {
     driver.machine().DropEvent(gone->id);
@@ -62,7 +58,25 @@ ATP_API cuEventCreate(CUevent* out, unsigned flags) {
   event->id = call.machine().NewEvent();
   event->context = call.context;
   event->flags = flags;
-  *out = reinterpret_cast<CUevent>(driver.events.Add(event.get()));
+  return driver.events.Add(event.get());
+}
+
+}  // namespace atp::sim
+
+ATP_API cuEventCreate(CUevent* out, unsigned flags) {
+  ATP_CALL(kNeedsContext, cost::kEvent);
+  constexpr unsigned kKnown =
+      CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  if (!out || (flags & ~kKnown)) return CUDA_ERROR_INVALID_VALUE;
+  std::shared_ptr<SharedEvent> shared;
+  if (flags & CU_EVENT_INTERPROCESS) {
+    if (!(flags & CU_EVENT_DISABLE_TIMING)) return CUDA_ERROR_INVALID_VALUE;
+    shared = SharedEvent::Create();
+    if (!shared) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  Event* event = NewEvent(call, flags);
+  event->shared = std::move(shared);
+  *out = reinterpret_cast<CUevent>(event);
   return CUDA_SUCCESS;
 }
 
@@ -95,6 +109,7 @@ ATP_API cuEventQuery(CUevent handle) {
   if (const CUresult result = CheckQuery(call, *event); result != CUDA_SUCCESS) return result;
   Pump(call.driver);
   if (event->records_held_up > 0) return CUDA_ERROR_NOT_READY;
+  if (event->shared && !event->shared->IsDone(event->shared->Latest())) return CUDA_ERROR_NOT_READY;
   if (!event->recorded) return CUDA_SUCCESS;
   return call.machine().EventDone(call.lane(), event->id) ? Health(call.driver, *event->context)
                                                           : CUDA_ERROR_NOT_READY;
@@ -105,7 +120,7 @@ ATP_API cuEventSynchronize(CUevent handle) {
   Event* event = call.driver.events.Get(handle);
   if (!event) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult result = CheckQuery(call, *event); result != CUDA_SUCCESS) return result;
-  if (!event->recorded && event->records_held_up == 0) return CUDA_SUCCESS;
+  if (!event->recorded && event->records_held_up == 0 && !event->shared) return CUDA_SUCCESS;
   return WaitForEvent(call, *event);
 }
 

@@ -120,6 +120,7 @@ CUresult AllocateForGraph(Driver& driver, Lane lane, Stream& stream, GraphAllocT
   if (result != CUDA_SUCCESS) return result;
   Allocation* allocation = driver.memory().Find(address);
   allocation->of_graph = true;
+  NoteGraphMemory(driver, allocation->device);
   task->params.dptr = address;
   task->memory = std::shared_ptr<void>(allocation, [&driver, lane, address](void*) {
     Allocation* mine = driver.memory().Find(address);

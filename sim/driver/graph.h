@@ -57,6 +57,9 @@ CUgraphNodeType NodeType(const GraphNode& node);
 // Backs a memory allocation node, and gives its memory back.
 CUresult AllocateForGraph(Driver& driver, Lane lane, Stream& stream, GraphAllocTask* task);
 
+// An allocation node has been made on a device: the high mark may have risen.
+void NoteGraphMemory(Driver& driver, int index);
+
 // Runs an executable graph into a stream.
 CUresult LaunchGraph(Call& call, GraphExec& exec, Stream& stream);
 // Submits the nodes of a graph, children included, in order. Branches run one after another.

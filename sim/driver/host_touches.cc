@@ -26,6 +26,7 @@ void Report(Driver& driver, Lane lane, const Allocation& allocation, uint64_t be
   const auto advice = std::prev(allocation.advised.upper_bound(begin));
   driver.machine().HostAccess(lane, begin, end - begin, /*write=*/!advice->second.read_mostly);
   madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  driver.memory().NoteWritten(begin, end - begin);
 }
 
 void CollectPages(Driver& driver, Lane lane, const Allocation& allocation, uint64_t begin,

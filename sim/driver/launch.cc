@@ -146,14 +146,23 @@ void CountModelled(Driver& driver, const std::string& kernel) {
   ++driver.modelled_launches[kernel];
 }
 
+void CountUninitialised(Driver& driver, const ExecResult& result) {
+  driver.uninitialised_reads += result.uninitialised_reads;
+  std::fprintf(stderr, "libcuda (simulated): %s (%llu such accesses in this launch)\n",
+               result.first_uninitialised.c_str(),
+               static_cast<unsigned long long>(result.uninitialised_reads));
+}
+
 }  // namespace
 
 CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& task) {
   Context& context = *stream.context;
-  const DeviceView view(driver.memory(), context);
+  const DeviceView view(driver, context);
   LaunchConfig config = task.config;
   config.clock_ns = static_cast<uint64_t>(driver.machine().Now(lane) / kNs);
   config.model_repeats = driver.settings().model_repeats;
+  config.check_reads = driver.settings().check_reads;
+  if (config.check_reads) CollectAllHostTouches(driver, lane);  // the host may have written it
   Function& function = *task.function;
   ExecResult result = function.module->code->Execute(function.info->name, config, task.params, view,
                                                      &driver.device_output);
@@ -168,6 +177,7 @@ CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& 
     ++driver.execution_failures;
     context.sticky = FromExecution(result.status);
   }
+  if (result.uninitialised_reads > 0) CountUninitialised(driver, result);
   if (result.modelled) CountModelled(driver, function.info->name);
   if (result.recalled && !result.modelled) ++driver.recalled_launches;
   CollectHostTouches(driver, lane, result.waves);

@@ -240,6 +240,10 @@ void Memory::FreeAllOf(Lane lane, Context* context) {
 
 Allocation* Memory::Insert(std::unique_ptr<Allocation> allocation) {
   allocation->id = next_id_++;
+  const bool watched = allocation->kind == MemoryKind::kDevice || allocation->IsManaged() ||
+                       allocation->kind == MemoryKind::kPooled;
+  if (watched && driver_.settings().check_reads)
+    allocation->initialised = std::make_unique<std::vector<uint64_t>>(allocation->bytes / 256 + 1);
   Allocation* raw = allocation.get();
   allocations_[raw->begin] = std::move(allocation);
   driver_.trace().Allocated(*raw);
@@ -249,6 +253,15 @@ Allocation* Memory::Insert(std::unique_ptr<Allocation> allocation) {
 void Memory::Remove(Allocation* allocation) {
   driver_.trace().Freed(*allocation);
   allocations_.erase(allocation->begin);
+}
+
+void Memory::NoteWritten(uint64_t address, uint64_t bytes) {
+  Allocation* written = Find(address);
+  if (!written || !written->initialised || bytes == 0) return;
+  const uint64_t end = std::min(address + bytes, written->end());
+  for (uint64_t word = (address - written->begin) / 4; word <= (end - 1 - written->begin) / 4;
+       ++word)
+    (*written->initialised)[word / 64] |= uint64_t{1} << (word % 64);
 }
 
 Allocation* Memory::Find(uint64_t address) const {
@@ -295,12 +308,20 @@ bool MayAccess(const Context& context, const Allocation& allocation) {
 }
 
 bool DeviceView::Find(uint64_t address, Region* region) const {
-  const Allocation* found = memory_.Find(address);
+  const Allocation* found = driver_.memory().Find(address);
   if (!found || !MayAccess(context_, *found)) return false;
   region->begin = found->begin;
   region->end = found->end();
   region->host_delta = found->host_delta;
   region->writable = found->writable;
+  region->initialised = found->initialised ? found->initialised->data() : nullptr;
+  return true;
+}
+
+bool DeviceView::FindTexture(uint64_t handle, Texture* texture) const {
+  const auto found = driver_.textures.find(handle);
+  if (found == driver_.textures.end() || found->second.context != &context_) return false;
+  *texture = found->second.texture;
   return true;
 }
 

@@ -58,7 +58,10 @@ struct Allocation {
   uint64_t id = 0;                     // unique in the process, never reused
   uint32_t peers = 0;                  // bit per device index: may access (pools and mappings)
   Pool* pool = nullptr;
-  bool of_graph = false;                // belongs to a memory allocation node
+  bool of_graph = false;  // belongs to a memory allocation node
+  // ATP_SIM_CHECK=uninitialised: a bit for each 4 bytes that somebody has written. Null for memory
+  // whose writers are not all known: of the host, of other processes, mapped more than once.
+  std::unique_ptr<std::vector<uint64_t>> initialised;
   std::map<uint64_t, Advised> advised;  // kManaged: first address -> advice, up to the next key
 
   uint64_t end() const { return begin + bytes; }
@@ -93,6 +96,9 @@ class Memory {
   Allocation* Insert(std::unique_ptr<Allocation> allocation);
   void Remove(Allocation* allocation);
 
+  // Something has been written by a copy, a set or the host.
+  void NoteWritten(uint64_t address, uint64_t bytes);
+
   Allocation* Find(uint64_t address) const;
   // The allocation that holds all of [address, address + bytes), null when there is none.
   Allocation* FindRange(uint64_t address, uint64_t bytes) const;
@@ -126,11 +132,12 @@ class Memory {
 // What kernels of one context may touch.
 class DeviceView : public MemoryMap {
  public:
-  DeviceView(const Memory& memory, const Context& context) : memory_(memory), context_(context) {}
+  DeviceView(Driver& driver, const Context& context) : driver_(driver), context_(context) {}
   bool Find(uint64_t address, Region* region) const override;
+  bool FindTexture(uint64_t handle, Texture* texture) const override;
 
  private:
-  const Memory& memory_;
+  Driver& driver_;
   const Context& context_;
 };
 

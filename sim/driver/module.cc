@@ -28,13 +28,14 @@ CUresult PlaceVariable(Driver& driver, Lane lane, ModuleInstance& module,
 }
 
 // Writes the first values, once every variable has its address: some hold addresses of others.
-void FillVariables(const ModuleInstance& module) {
+void FillVariables(Driver& driver, const ModuleInstance& module) {
   for (const auto& [name, allocation] : module.variables) {
     uint8_t* content = allocation->Bytes(allocation->begin);
     std::memset(content, 0,
                 allocation->bytes);  // small pieces of device memory are reused uncleared
     const std::vector<uint8_t> initial = module.code->InitialImage(name);
     std::copy_n(initial.begin(), std::min<uint64_t>(initial.size(), allocation->bytes), content);
+    driver.memory().NoteWritten(allocation->begin, allocation->bytes);
   }
 }
 
@@ -60,7 +61,7 @@ CUresult LoadModule(Driver& driver, Lane lane, Context& context, std::string ptx
     *error = "no device memory for variable " + global.name;
     return result;
   }
-  FillVariables(*loaded);
+  FillVariables(driver, *loaded);
   *module = loaded;
   return CUDA_SUCCESS;
 }

@@ -30,7 +30,7 @@ CUresult ToTask(Call& call, const CUDA_KERNEL_NODE_PARAMS& params, Task* task) {
 
 CUresult ToTask(Call& call, const CUDA_MEMCPY3D& params, Task* task) {
   CopyTask copy;
-  if (const CUresult result = ToTask(params, &copy); result != CUDA_SUCCESS) return result;
+  if (const CUresult result = ToTask(call, params, &copy); result != CUDA_SUCCESS) return result;
   if (const CUresult result = CheckCopy(call.driver, *call.context, copy); result != CUDA_SUCCESS)
     return result;
   *task = copy;

@@ -47,6 +47,7 @@ CUresult RunSet(Driver& driver, Lane lane, Stream& stream, const SetTask& task) 
     ForEachPiece(driver.memory(), task.destination + y * task.pitch,
                  task.width * task.element_bytes,
                  [&](uint8_t* at, uint64_t bytes) { Fill(at, bytes, task); });
+    driver.memory().NoteWritten(task.destination + y * task.pitch, task.width * task.element_bytes);
   }
   CopyWork work;
   work.kind = CopyKind::kSet;

@@ -81,6 +81,12 @@ Settings Settings::FromEnvironment() {
              "only `repeats` is known: repeated launches take their "
              "time and touch their pages, and compute nothing");
   }
+  if (const std::string check = Variable("ATP_SIM_CHECK"); check == "uninitialised") {
+    s.check_reads = true;
+  } else if (!check.empty() && !IsOff(check)) {
+    Complain(&s, "ATP_SIM_CHECK", check,
+             "only `uninitialised` is known: reads of memory that nobody has written");
+  }
   s.stats_file = Variable("ATP_SIM_STATS");
   s.trace_file = Variable("ATP_SIM_TRACE");
   s.machine.timeline = Variable("ATP_SIM_TIMELINE");

@@ -20,6 +20,7 @@ struct Settings {
   bool concurrent_managed = true;  // ATP_SIM_CMA=0: devices without page faults
   bool managed = true;             // ATP_SIM_MANAGED=0: devices without managed memory
   bool model_repeats = false;      // ATP_SIM_MODEL=repeats: repeated launches are not executed
+  bool check_reads = false;        // ATP_SIM_CHECK=uninitialised: reads of what nobody has written
   std::string stats_file;          // ATP_SIM_STATS
   std::string trace_file;          // ATP_SIM_TRACE
   std::string faults;              // ATP_SIM_FAULT

@@ -30,6 +30,7 @@ struct Device {
   unsigned primary_flags = 0;
   Pool* default_pool = nullptr;
   Pool* pool = nullptr;
+  uint64_t most_graph_bytes = 0;  // of allocation nodes at the same time
 };
 
 struct Context {

@@ -50,6 +50,7 @@ std::string StatsText(Driver& driver) {
   for (const auto& [kernel, count] : driver.modelled_launches) modelled += count;
   stats["modelled_launches"] = modelled;
   stats["modelled_kernels"] = driver.modelled_launches;
+  stats["uninitialised_reads"] = driver.uninitialised_reads;
   stats["recalled_launches"] = driver.recalled_launches;
   stats["driver_version"] = driver.settings().driver_version;
   stats["profile"] = driver.settings().machine.profile;

@@ -39,7 +39,10 @@ bool LegacyRuleAllows(const Stream& stream, uint64_t order) {
 }
 
 bool TaskIsReady(Driver& driver, const Task& task) {
-  if (const auto* wait = std::get_if<WaitTask>(&task)) return wait->event->records_held_up == 0;
+  if (const auto* wait = std::get_if<WaitTask>(&task)) {
+    const SharedEvent* shared = wait->event->shared.get();
+    return wait->event->records_held_up == 0 && (!shared || shared->IsDone(wait->recording));
+  }
   if (const auto* value = std::get_if<ValueTask>(&task))
     return !value->wait || ValueIsThere(driver, *value);
   return true;
@@ -129,7 +132,11 @@ CUresult WaitForStream(Call& call, Stream& stream) {
 }
 
 CUresult WaitForEvent(Call& call, Event& event) {
-  for (Pump(call.driver); event.records_held_up > 0; Pump(call.driver))
+  const uint64_t recording = event.shared ? event.shared->Latest() : 0;
+  const auto held_up = [&] {
+    return event.records_held_up > 0 || (event.shared && !event.shared->IsDone(recording));
+  };
+  for (Pump(call.driver); held_up(); Pump(call.driver))
     call.driver.changed.wait_for(call.lock, kPollInterval);
   call.machine().SyncEvent(call.lane(), event.id);
   call.driver.FlushDeviceOutput();
@@ -205,6 +212,7 @@ CUresult RunTask(Driver& driver, Lane lane, Stream& stream, const Task& task) {
     CUresult operator()(const RecordTask& t) {
       t.event->recorded = true;
       driver.machine().Record(lane, stream.id, t.event->id);
+      if (t.event->shared) t.event->shared->Finish(t.recording);
       return CUDA_SUCCESS;
     }
     CUresult operator()(const WaitTask& t) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/driver/entry.h"
+#include "sim/driver/shared_event.h"
 #include "sim/driver/task.h"
 
 namespace atp::sim {
@@ -19,6 +20,7 @@ struct Capture;
 struct GraphNode;
 
 struct Event {
+  std::shared_ptr<SharedEvent> shared;  // of an event between processes
   std::shared_ptr<Event> self;  // until the program destroys it; tasks that name it keep it longer
   EventId id = 0;
   Context* context = nullptr;
@@ -51,6 +53,9 @@ struct Stream {
 
   bool blocks_with_legacy() const { return !is_legacy && !(flags & CU_STREAM_NON_BLOCKING); }
 };
+
+// A new event of the call's context, known to the driver.
+Event* NewEvent(Call& call, unsigned flags);
 
 // The stream that a handle means for this thread: 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
 // included.

@@ -101,8 +101,10 @@ ATP_API cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags)
     stream->capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
-  if (!event->recorded && event->records_held_up == 0 && !IsCapturing(*stream)) return CUDA_SUCCESS;
-  return Submit(call, *stream, WaitTask{event->self});
+  const uint64_t recording = event->shared ? event->shared->Latest() : 0;
+  if (!event->recorded && event->records_held_up == 0 && recording == 0 && !IsCapturing(*stream))
+    return CUDA_SUCCESS;
+  return Submit(call, *stream, WaitTask{event->self, recording});
 }
 
 ATP_API cuStreamGetFlags(CUstream handle, unsigned* flags) {

@@ -56,10 +56,12 @@ struct HostTask {
 
 struct RecordTask {
   std::shared_ptr<Event> event;
+  uint64_t recording = 0;  // of an event between processes
 };
 
 struct WaitTask {
   std::shared_ptr<Event> event;
+  uint64_t recording = 0;  // the one it waits for, of an event between processes
 };
 
 // A wait for or a write of a 32 or 64 bit value in memory.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "sim/driver/driver.h"
@@ -8,8 +10,13 @@ namespace atp::sim {
 
 void ReleaseIfUnused(Driver& driver, Lane lane, PhysicalMemory* memory) {
   if (memory->references || memory->mappings) return;
-  driver.machine().FreeDevice(lane, memory->device, memory->bytes);
-  driver.memory().arena().Free(memory->storage, memory->bytes);
+  Arena& arena = driver.memory().arena();
+  if (!memory->imported) driver.machine().FreeDevice(lane, memory->device, memory->bytes);
+  if (memory->file >= 0) {
+    arena.UnmapForeign(memory->storage, memory->bytes);
+    close(memory->file);
+  }
+  arena.Free(memory->storage, memory->bytes);
   driver.physical.Remove(memory);
   delete memory;
 }
@@ -125,6 +132,12 @@ ATP_API cuMemCreate(CUmemGenericAllocationHandle* out, size_t bytes,
   memory->prop = *prop;
   memory->device = device;
   memory->number = call.driver.NextNumber();
+  const bool shareable = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
+  if (shareable && !MakeShareable(call.driver, memory)) {
+    memory->references = 0;
+    ReleaseIfUnused(call.driver, call.lane(), memory);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   *out = reinterpret_cast<CUmemGenericAllocationHandle>(call.driver.physical.Add(memory));
   return CUDA_SUCCESS;
 }

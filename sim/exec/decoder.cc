@@ -28,6 +28,7 @@ enum class Group {
   kNothing,
   kMatrix,
   kAsync,
+  kTexture,
   kGeneric
 };
 
@@ -87,6 +88,10 @@ Group GroupOf(const ptx::Op& op) {
     case Base::kCp:
     case Base::kMbarrier:
       return Group::kAsync;
+    case Base::kTex:
+    case Base::kSuld:
+    case Base::kSust:
+      return Group::kTexture;
     default:
       return Group::kGeneric;
   }
@@ -268,6 +273,8 @@ bool Decoder::DecodeOne(const ptx::Instruction& instruction) {
       return DecodeMatrix(op);
     case Group::kAsync:
       return DecodeAsync(op);
+    case Group::kTexture:
+      return DecodeTexture(op);
     case Group::kNothing:
       if ((op.base == Base::kMembar || op.base == Base::kFence) && !op.Has(Mod::kCta))
         builder_.code()->ordered = true;

@@ -124,6 +124,9 @@ class Decoder {
   bool DecodeAsync(const ptx::Op& op);
   bool DecodeAsyncCopy(const ptx::Op& op, Handler handler);
 
+  // decode_texture.cc
+  bool DecodeTexture(const ptx::Op& op);
+
   // decode_memory.cc
   bool DecodeLoad(const ptx::Op& op);
   bool DecodeStore(const ptx::Op& op);

@@ -25,7 +25,10 @@ struct Region {
   uint64_t end = 0;
   int64_t host_delta = 0;
   bool writable = true;
+  uint64_t* initialised = nullptr;  // a bit for each 4 bytes from `begin`; null = not watched
 };
+
+struct Texture;  // texture.h
 
 // Finds the region that holds an address. Called from worker threads while the driver lock is held
 // by the launching thread, so the answer cannot change during a launch.
@@ -33,6 +36,8 @@ class MemoryMap {
  public:
   virtual ~MemoryMap() = default;
   virtual bool Find(uint64_t address, Region* region) const = 0;
+  // The texture or surface object behind a handle.
+  virtual bool FindTexture(uint64_t, Texture*) const { return false; }
 };
 
 inline constexpr unsigned kPageBits =
@@ -47,10 +52,12 @@ struct PageTouch {
   uint8_t flags = 0;
 };
 
-// Touches of the blocks that a device would run at the same time (a wave), in order of first touch;
-// each page once a wave.
+// Touches of the blocks that a device would run at the same time (a wave): block after block, each
+// in its order of first touch; each page once a wave.
 struct WaveTouches {
   std::vector<PageTouch> pages;
+  // Where blocks end in `pages`, of those that were first at some page. Empty when nobody knows.
+  std::vector<uint32_t> block_ends;
 };
 
 enum class ExecStatus {
@@ -70,8 +77,10 @@ struct ExecResult {
   uint64_t lane_instructions = 0;  // instructions executed, one an active lane
   uint64_t sector_bytes = 0;  // 32-byte sectors requested from global memory, times 32 (L2 traffic)
   std::vector<WaveTouches> waves;
-  bool recalled = false;  // touches and counts are those of an earlier, equal launch
-  bool modelled = false;  // and nothing was executed (LaunchConfig::model_repeats)
+  uint64_t uninitialised_reads = 0;  // accesses to memory that nobody has written (check_reads)
+  std::string first_uninitialised;   // the first of them in block order: kernel, address, block
+  bool recalled = false;             // touches and counts are those of an earlier, equal launch
+  bool modelled = false;             // and nothing was executed (LaunchConfig::model_repeats)
 };
 
 // One entry of a kernel's parameter list, as cuFuncGetParamInfo reports it (driver.md section 6).
@@ -104,6 +113,8 @@ struct LaunchConfig {
   // A launch that is bound to touch what an earlier one touched is not executed: its results are
   // NOT computed.
   bool model_repeats = false;
+  // Counts reads of memory that has never been written, where Region::initialised says which.
+  bool check_reads = false;
 };
 
 // A module-level variable (.global or .const) that has an address in device memory.

@@ -41,6 +41,8 @@ struct ChunkResult {
   std::string log;
   Failure failure;
   uint64_t warp_instructions = 0, lane_instructions = 0, sectors = 0;
+  uint64_t uninitialised_reads = 0;
+  std::string first_uninitialised;
 };
 
 using RegionMap = std::map<uint64_t, Region>;
@@ -56,6 +58,8 @@ class Collector {
     result_->warp_instructions += chunk.warp_instructions;
     result_->lane_instructions += chunk.lane_instructions;
     result_->sector_bytes += chunk.sectors * 32;
+    if (result_->uninitialised_reads == 0) result_->first_uninitialised = chunk.first_uninitialised;
+    result_->uninitialised_reads += chunk.uninitialised_reads;
     merger_.Add(*chunk.touches);
     uint64_t limit = launch_.config.max_warp_instructions;
     if (chunk.failure.status != ExecStatus::kOk) {
@@ -86,6 +90,10 @@ void Harvest(Worker* worker, ChunkResult* chunk) {
   chunk->lane_instructions = worker->lane_instructions;
   chunk->sectors = worker->sectors;
   worker->warp_instructions = worker->lane_instructions = worker->sectors = 0;
+  chunk->uninitialised_reads = worker->uninitialised_reads;
+  chunk->first_uninitialised = std::move(worker->first_uninitialised);
+  worker->uninitialised_reads = 0;
+  worker->first_uninitialised.clear();
 }
 
 // --- kernels whose blocks do not talk to each other ---
@@ -137,6 +145,7 @@ class ParallelRun {
       BlockContext* context = worker->Start(block, chunk->touches.get());
       BlockState state = worker->Run(context, UINT64_MAX);
       worker->Finish(context);
+      chunk->touches->EndBlock();
       if (state == BlockState::kFailed) break;
     }
     Harvest(worker, chunk);
@@ -244,6 +253,8 @@ class OrderedRun {
       bool is_new = k + 1 == resident_.size();
       uint64_t turn = launch_->config.cooperative ? kGridTurn : is_new ? kFirstTurn : kTurn;
       BlockState state = worker_.Run(resident_[k].context, turn);
+      // Blocks of a cooperative grid go through its phases together: they stay in that order.
+      if (is_new && !launch_->config.cooperative) tables_[current_wave_]->EndBlock();
       if (state == BlockState::kFailed) {
         worker_.Finish(resident_[k].context);
         return false;

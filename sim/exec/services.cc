@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What handlers ask for outside their own work: memory regions, touches, failures, clocks.
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 
@@ -42,6 +43,28 @@ bool AllWritten(const PageEntry& entry, WordRange range) {
   return true;
 }
 
+// Counts a read of words that nobody has written, and notes words that are written. Workers share
+// the bits of an allocation, hence atomics.
+void CheckRead(Warp& warp, uint64_t begin, uint64_t end) {
+  Region region;
+  if (!warp.block->launch->memory->Find(begin, &region) || region.initialised == nullptr) return;
+  for (uint64_t word = (begin - region.begin) / 4; word <= (end - 1 - region.begin) / 4; ++word) {
+    const std::atomic_ref<uint64_t> bits(region.initialised[word / 64]);
+    if ((bits.load(std::memory_order_relaxed) >> (word % 64) & 1) != 0) continue;
+    warp.worker->NoteUninitialised(warp, begin);
+    return;
+  }
+}
+
+void NoteWritten(Warp& warp, uint64_t begin, uint64_t end) {
+  Region region;
+  if (!warp.block->launch->memory->Find(begin, &region) || region.initialised == nullptr) return;
+  for (uint64_t word = (begin - region.begin) / 4; word <= (end - 1 - region.begin) / 4; ++word) {
+    const std::atomic_ref<uint64_t> bits(region.initialised[word / 64]);
+    bits.fetch_or(uint64_t{1} << (word % 64), std::memory_order_relaxed);
+  }
+}
+
 PageEntry* EntryOf(Warp& warp, AccessCache* cache, uint64_t page) {
   if (cache->page == page) return cache->entry;
   cache->entry = warp.block->touches->Find(page);
@@ -79,17 +102,25 @@ bool ResolveRegion(Warp& warp, AccessCache* cache, uint64_t address, uint32_t by
 }
 
 void TouchRead(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
-  if (begin >> kTagShift != kTagMemory || !warp.block->launch->record_touches) return;
+  const Launch& launch = *warp.block->launch;
+  if (begin >> kTagShift != kTagMemory) return;
+  const bool watched = launch.config.check_reads;
+  if (watched) CheckRead(warp, begin, end);
+  if (!launch.record_touches) return;
   for (uint64_t page = begin >> kPageBits; page <= (end - 1) >> kPageBits; ++page) {
     PageEntry* entry = EntryOf(warp, cache, page);
     entry->flags |= PageTouch::kRead;
-    if (!entry->exposed_read && !AllWritten(*entry, AnyWords(page, begin, end)))
-      entry->exposed_read = true;
+    // A page with an exposed read is not reported again by the handlers: not while all are watched.
+    bool& exposed = watched ? entry->watched_read : entry->exposed_read;
+    if (!exposed && !AllWritten(*entry, AnyWords(page, begin, end))) exposed = true;
   }
 }
 
 void TouchWrite(Warp& warp, AccessCache* cache, uint64_t begin, uint64_t end) {
-  if (begin >> kTagShift != kTagMemory || !warp.block->launch->record_touches) return;
+  const Launch& launch = *warp.block->launch;
+  if (begin >> kTagShift != kTagMemory) return;
+  if (launch.config.check_reads) NoteWritten(warp, begin, end);
+  if (!launch.record_touches) return;
   for (uint64_t page = begin >> kPageBits; page <= (end - 1) >> kPageBits; ++page) {
     PageEntry* entry = EntryOf(warp, cache, page);
     entry->flags |= PageTouch::kWrite;

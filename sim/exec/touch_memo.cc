@@ -46,6 +46,7 @@ bool TouchMemo::Recall(const std::string& key, const MemoryMap& memory, ExecResu
   size_t at = 0;
   for (size_t w = 0; w < entry.wave_ends.size(); ++w) {
     std::vector<PageTouch>& pages = result->waves[w].pages;
+    result->waves[w].block_ends = entry.block_ends[w];
     for (; at < entry.wave_ends[w]; ++at) {
       const Run& run = entry.runs[at];
       for (uint32_t k = 0; k < run.count; ++k) pages.push_back({run.first + k, run.flags});
@@ -74,8 +75,10 @@ void TouchMemo::Remember(const std::string& key, std::vector<Region> regions,
       entry.runs.push_back({touch.page, 1, touch.flags});
     }
     entry.wave_ends.push_back(static_cast<uint32_t>(entry.runs.size()));
+    entry.block_ends.push_back(wave.block_ends);
+    entry.bytes += wave.block_ends.size() * sizeof(uint32_t);
   }
-  entry.bytes = entry.runs.size() * sizeof(Run) + key.size() + sizeof(Entry);
+  entry.bytes += entry.runs.size() * sizeof(Run) + key.size() + sizeof(Entry);
   if (auto old = entries_.find(key); old != entries_.end()) {
     bytes_ -= old->second.bytes;
     entries_.erase(old);

@@ -41,7 +41,8 @@ class TouchMemo {
   struct Entry {
     std::vector<Region> regions;
     std::vector<Run> runs;
-    std::vector<uint32_t> wave_ends;  // in runs
+    std::vector<uint32_t> wave_ends;                // in runs
+    std::vector<std::vector<uint32_t>> block_ends;  // of each wave
     uint64_t warp_instructions = 0, lane_instructions = 0, sector_bytes = 0;
     uint64_t bytes = 0;  // of this entry
   };

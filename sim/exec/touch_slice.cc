@@ -101,7 +101,7 @@ class Slicer {
 
   TouchSlice Run() {
     IndexDefinitions();
-    if (Calls()) return std::move(slice_);
+    if (CallsOrUsesObjects()) return std::move(slice_);
     for (uint32_t k = 0; k < body_.instructions.size(); ++k) {
       if (Touches(OpOf(k))) {
         NeedToRun(k);
@@ -132,11 +132,14 @@ class Slicer {
     return false;
   }
 
-  // Device functions are not looked into; output and allocation have effects of their own.
-  bool Calls() {
+  // Device functions are not looked into; output and allocation have effects of their own. What the
+  // object of a texture or surface means may change between launches.
+  bool CallsOrUsesObjects() {
     for (uint32_t k = 0; k < body_.instructions.size(); ++k) {
-      const bool calls = OpOf(k).base == Base::kCall;
+      const Base base = OpOf(k).base;
+      const bool calls = base == Base::kCall;
       if (calls && !IsAssertion(module_, body_, body_.instructions[k])) return !Refuse(k);
+      if (base == Base::kTex || base == Base::kSuld || base == Base::kSust) return !Refuse(k);
     }
     return false;
   }

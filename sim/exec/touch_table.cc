@@ -54,8 +54,14 @@ void TouchTable::AddBitmap(PageEntry* entry) {
   ++bitmap_count_;
 }
 
+void TouchTable::EndBlock() {
+  const uint32_t end = static_cast<uint32_t>(size_);
+  if (end > (block_ends_.empty() ? 0 : block_ends_.back())) block_ends_.push_back(end);
+}
+
 void TouchTable::Clear() {
   std::fill(slots_.begin(), slots_.end(), 0u);
+  block_ends_.clear();
   size_ = 0;
   bitmap_count_ = 0;
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "sim/exec/exec.h"
@@ -24,6 +25,7 @@ struct PageEntry {
   uint64_t* written = nullptr;  // one bit per 4-byte word; null until the first write
   uint8_t flags = 0;            // PageTouch::kRead | kWrite
   bool exposed_read = false;    // a read saw old content
+  bool watched_read = false;    // the same, kept apart while every read is looked at (services.cc)
 };
 
 class TouchTable {
@@ -31,6 +33,8 @@ class TouchTable {
   TouchTable();
   PageEntry* Find(uint64_t page);  // adds it when new; the pointer stays valid until Clear
   void AddBitmap(PageEntry* entry);
+  void EndBlock();  // what was added since the last end is a block's
+  std::span<const uint32_t> block_ends() const { return block_ends_; }
   void Clear();
   size_t size() const { return size_; }
   PageEntry& at(size_t i) { return chunks_[i / kEntriesPerChunk][i % kEntriesPerChunk]; }
@@ -46,6 +50,7 @@ class TouchTable {
   std::vector<std::unique_ptr<PageEntry[]>> chunks_;
   std::vector<std::unique_ptr<uint64_t[]>> bitmaps_;
   std::vector<uint32_t> slots_;  // open addressing: index + 1, 0 = free
+  std::vector<uint32_t> block_ends_;
   size_t size_ = 0, bitmap_count_ = 0;
 };
 

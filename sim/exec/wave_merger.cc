@@ -15,15 +15,21 @@ bool IsFull(const PageEntry& entry) {
 }  // namespace
 
 void WaveMerger::Add(const TouchTable& chunk) {
+  auto end = chunk.block_ends().begin();
   for (size_t k = 0; k < chunk.size(); ++k) {
+    if (end != chunk.block_ends().end() && *end == k) {
+      table_.EndBlock();
+      ++end;
+    }
     const PageEntry& from = chunk.at(k);
     PageEntry* to = table_.Find(from.page);
     to->flags |= from.flags;
-    to->exposed_read |= from.exposed_read;
+    to->exposed_read |= from.exposed_read || from.watched_read;
     if (from.written == nullptr || to->exposed_read) continue;
     if (to->written == nullptr) table_.AddBitmap(to);
     for (int w = 0; w < kBitmapWords; ++w) to->written[w] |= from.written[w];
   }
+  if (end != chunk.block_ends().end()) table_.EndBlock();
 }
 
 void WaveMerger::EndWave() {
@@ -35,6 +41,7 @@ void WaveMerger::EndWave() {
     if (!entry.exposed_read && IsFull(entry)) flags |= PageTouch::kOverwritten;
     wave.pages.push_back({entry.page, flags});
   }
+  wave.block_ends.assign(table_.block_ends().begin(), table_.block_ends().end());
   table_.Clear();
   waves_->push_back(std::move(wave));
 }

@@ -4,9 +4,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 namespace atp::sim::exec {
+
+void Worker::NoteUninitialised(const Warp& warp, uint64_t address) {
+  if (++uninitialised_reads > 1) return;
+  const Block& block = *warp.block;
+  char text[128];
+  std::snprintf(text, sizeof text,
+                ": reads 0x%" PRIx64 ", which nobody has written, block (%u,%u,%u)", address,
+                block.id[0], block.id[1], block.id[2]);
+  first_uninitialised = "kernel " + launch_->code->name + text;
+}
+
 namespace {
 
 constexpr uint64_t kWarpSlice =

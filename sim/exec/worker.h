@@ -88,12 +88,15 @@ class Worker {
   void FreeFrame(Warp& warp, Frame* frame);
   bool GrowLocal(Warp& warp, uint32_t bytes);
   void ForgetPages();  // the touch table changes
+  void NoteUninitialised(const Warp& warp, uint64_t address);
   void NoteRegion(const Region& region) { regions.insert_or_assign(region.begin, region); }
 
   Failure failure;
   std::string log;
   std::map<uint64_t, Region> regions;  // whatever has been accessed, by first address
   uint64_t warp_instructions = 0, lane_instructions = 0, sectors = 0;
+  uint64_t uninitialised_reads = 0;
+  std::string first_uninitialised;
   uint64_t limit = UINT64_MAX;  // of warp_instructions
 
  private:

@@ -7,8 +7,8 @@
 namespace atp::sim {
 namespace {
 
-constexpr std::string_view kProfileNames[kProfiles] = {"v100-16g", "rtx3090", "rtx5090", "a100-40g",
-                                                       "h100",     "h200",    "tiny"};
+constexpr std::string_view kProfileNames[kProfiles] = {"gtx1080",  "v100-16g", "rtx3090", "rtx5090",
+                                                       "a100-40g", "h100",     "h200",    "tiny"};
 
 constexpr CostRow kRows[] = {
 #define COST(name, unit, description, source, ...) \

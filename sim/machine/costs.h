@@ -20,7 +20,7 @@ using CostRatio = double;
 using CostCount = int64_t;
 using CostMib = int64_t;  // bytes
 
-inline constexpr int kProfiles = 7;
+inline constexpr int kProfiles = 8;
 
 struct Costs {
 #define ATP_COST_TYPE_us CostUs
@@ -49,7 +49,7 @@ struct CostRow {
 std::span<const CostRow> CostTable();
 
 // Index of a profile in the columns of costs.def, -1 when there is none of that name.
-// `ProfileNames` = "v100-16g, rtx3090, ...".
+// `ProfileNames` = "gtx1080, v100-16g, ...".
 int ProfileIndex(std::string_view name);
 std::string ProfileNames();
 

@@ -79,7 +79,7 @@ Time KernelRun::PagesLost(Time now, Time wake) {
 
 // Sorts touches into blocks; calls with the same `stamp` add to the same list. `order`, when
 // wanted, keeps the order of first touch.
-void KernelRun::Collect(const std::vector<PageTouch>& pages, uint64_t stamp,
+void KernelRun::Collect(std::span<const PageTouch> pages, uint64_t stamp,
                         std::vector<WaveBlock>* blocks, std::vector<uint32_t>* order) {
   AddressSpace& space = world_.unified.space();
   Block* block = nullptr;

@@ -8,6 +8,7 @@
 // Made and stepped by the scheduler.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "sim/machine/run.h"
@@ -39,10 +40,11 @@ class KernelRun : public Run {
   Time Continue(Time now);
   Time Compute(Time now, size_t first, size_t last);
   bool AllThere(Time now);
-  void Collect(const std::vector<PageTouch>& pages, uint64_t stamp, std::vector<WaveBlock>* blocks,
+  void Collect(std::span<const PageTouch> pages, uint64_t stamp, std::vector<WaveBlock>* blocks,
                std::vector<uint32_t>* order);
   void BeginWave();
-  void LayOutSegments();
+  void LayOutSegments(const std::vector<size_t>& block_ends);
+  void Interleave(size_t begin, size_t end, const std::vector<size_t>& block_ends);
   void RebuildWave();
   bool Issue();
   void Ask(uint32_t where);
@@ -75,7 +77,7 @@ class KernelRun : public Run {
   Ready remote_done_;
   // The wave that faults.
   std::vector<WaveBlock> blocks_;
-  std::vector<uint32_t> order_;  // entry of blocks_ * 512 + page, in order of first touch
+  std::vector<uint32_t> order_;  // entry of blocks_ * 512 + page, in the order of its segments
   struct Segment {
     size_t cursor = 0;   // before it everything has been accessed
     size_t reached = 0;  // threads have asked for everything before it

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The faulting wave of a KernelRun: which pages its threads are at, and which of them fault next.
 //
-// The wave's pages, in order of first touch, are cut into segments; each segment's threads go
-// through theirs in that order, every thread at one page at a time, so that a loop over more memory
-// than the card holds meets its own evictions.
+// The wave's pages, in order of first touch, are cut into segments. The blocks of a segment run
+// beside each other: their pages are asked for in turn. Every thread is at one page at a time, so
+// that a loop over more memory than the card holds meets its own evictions.
 #include <algorithm>
 
 #include "sim/machine/kernel_run.h"
@@ -20,11 +20,23 @@ void KernelRun::BeginWave() {
   order_.clear();
   credit_ = 0;
   remote_reads_ = remote_writes_ = remote_small_ = 0;
-  Collect(work_.waves[wave_].pages, NewStamp(), &blocks_, &order_);
-  LayOutSegments();
+  const std::span<const PageTouch> pages = work_.waves[wave_].pages;
+  const uint64_t stamp = NewStamp();
+  std::vector<size_t> block_ends;
+  size_t begin = 0;
+  for (size_t end : work_.waves[wave_].block_ends) {
+    Collect(pages.subspan(begin, end - begin), stamp, &blocks_, &order_);
+    // A block may have touched plain device memory only.
+    if (order_.size() > (block_ends.empty() ? 0 : block_ends.back()))
+      block_ends.push_back(order_.size());
+    begin = end;
+  }
+  Collect(pages.subspan(begin), stamp, &blocks_, &order_);
+  LayOutSegments(block_ends);
 }
 
-void KernelRun::LayOutSegments() {
+// `block_ends`: where blocks end in order_; empty when it is as it should be.
+void KernelRun::LayOutSegments(const std::vector<size_t>& block_ends) {
   layout_ = world_.unified.space().layout();
   active_.clear();
   segments_.clear();
@@ -38,7 +50,31 @@ void KernelRun::LayOutSegments() {
   for (size_t i = 0; i < count; ++i) {
     size_t begin = order_.size() * i / count;
     segments_.push_back({begin, begin, order_.size() * (i + 1) / count});
+    Interleave(begin, segments_.back().end, block_ends);
   }
+}
+
+// One page of each block in turn.
+void KernelRun::Interleave(size_t begin, size_t end, const std::vector<size_t>& block_ends) {
+  struct Piece {
+    size_t at, end;
+  };
+  std::vector<Piece> pieces;
+  size_t from = begin;
+  for (auto it = std::upper_bound(block_ends.begin(), block_ends.end(), begin);
+       from < end && it != block_ends.end(); ++it) {
+    pieces.push_back({from, std::min(*it, end)});
+    from = pieces.back().end;
+  }
+  if (from < end) pieces.push_back({from, end});
+  if (pieces.size() < 2) return;
+  std::vector<uint32_t> mixed;
+  mixed.reserve(end - begin);
+  while (!pieces.empty()) {
+    for (Piece& piece : pieces) mixed.push_back(order_[piece.at++]);
+    std::erase_if(pieces, [](const Piece& piece) { return piece.at == piece.end; });
+  }
+  std::copy(mixed.begin(), mixed.end(), order_.begin() + static_cast<ptrdiff_t>(begin));
 }
 
 bool KernelRun::IsTodo(uint32_t where) const {
@@ -64,7 +100,7 @@ void KernelRun::RebuildWave() {
   blocks_.clear();
   order_.clear();
   Collect(rest, NewStamp(), &blocks_, &order_);
-  LayOutSegments();
+  LayOutSegments({});
 }
 
 Time KernelRun::ServeWave(Time now) {

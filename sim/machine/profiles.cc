@@ -21,6 +21,8 @@ struct Card {
 // compute-capability tables of the CUDA programming guide. `tiny` is nobody's card: about a
 // twentieth of an A100 on an A100's link, for demonstrations on a laptop.
 constexpr Card kCards[kProfiles] = {
+    {"GeForce GTX 1080 (simulated)", 8 * kGib, 6, 1, 20, 1733, 5005, 256, 2048, 32, 96, 48,
+     2 * kMib},
     {"Tesla V100-SXM2-16GB (simulated)", 16 * kGib, 7, 0, 80, 1530, 877, 4096, 2048, 32, 96, 96,
      6 * kMib},
     {"GeForce RTX 3090 (simulated)", 24 * kGib, 8, 6, 82, 1695, 9751, 384, 1536, 16, 100, 99,

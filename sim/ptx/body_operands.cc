@@ -119,9 +119,17 @@ bool BodyParser::ReadAddress(Operand* operand) {
   operand->addend = static_cast<int64_t>(static_cast<uint64_t>(operand->addend) +
                                          static_cast<uint64_t>(base.addend));
   base.addend = 0;
+  Operand coordinates;
+  const bool has_coordinates = lexer_.Peek().Is(',');
+  if (has_coordinates) {
+    lexer_.Next();
+    if (nesting_ > 0) return Fail(lexer_.line(), "lists nested too deeply");
+    if (!ReadOperand(&coordinates)) return false;
+  }
   operand->first = static_cast<uint32_t>(body_->operands.size());
-  operand->count = 1;
+  operand->count = has_coordinates ? 2 : 1;
   body_->operands.push_back(base);
+  if (has_coordinates) body_->operands.push_back(coordinates);
   Token close = lexer_.Next();
   return close.Is(']') || Fail(close.line, "']' expected");
 }

@@ -56,7 +56,8 @@ struct Operand {
     kPair,      // "a|b": two elements
     kList,      // "(a, b)" of a call
     kSink,      // "_"
-    kAddress,   // [element 0 + addend]; element 0 is a register, a variable or an integer
+    kAddress,   // [element 0 + addend]; element 0 is a register, a variable or an integer;
+                // [object, {x, y}] of a texture has a second element
     kName,      // not resolved yet; never seen outside the parser
   };
   Kind kind = Kind::kSink;

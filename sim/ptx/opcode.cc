@@ -113,9 +113,12 @@ const BaseMap& Bases() {
       {"stmatrix", Base::kStmatrix},
       {"sub", Base::kSub},
       {"subc", Base::kSubc},
+      {"suld", Base::kSuld},
+      {"sust", Base::kSust},
       {"szext", Base::kSzext},
       {"tanh", Base::kTanh},
       {"testp", Base::kTestp},
+      {"tex", Base::kTex},
       {"trap", Base::kTrap},
       {"vote", Base::kVote},
       {"wmma", Base::kWmma},
@@ -272,6 +275,11 @@ const ModMap& Mods() {
       {"L1", Mod::kL1},
       {"L2", Mod::kL2},
       {"warp", Mod::kWarp},
+      {"1d", Mod::k1d},
+      {"2d", Mod::k2d},
+      {"3d", Mod::k3d},
+      {"zero", Mod::kZero},
+      {"trap", Mod::kTrapOutside},
   };
   return map;
 }

@@ -59,7 +59,8 @@ enum class Base : uint8_t {
   kFma, kFns, kIsspacep, kLd, kLdmatrix, kLdu, kLg2, kLop3, kMad, kMad24, kMadc, kMatch, kMax, kMbarrier, kMembar, kMin,
   kMma, kMov, kMovmatrix, kMul, kMul24, kNanosleep, kNeg, kNot, kOr, kPopc, kPrefetch, kPrefetchu, kPrmt, kRcp, kRed,
   kRedux, kRem, kRet, kRsqrt, kSad, kSelp, kSet, kSetp, kShf, kShfl, kShl, kShr, kSin, kSlct, kSqrt, kSt, kStmatrix, kSub,
-  kSubc, kSzext, kTanh, kTestp, kTrap, kVote, kWmma, kXor, kApplypriority, kPmevent, kGriddepcontrol, kSetmaxnreg,
+  kSubc, kSuld, kSust, kSzext, kTanh, kTestp, kTex, kTrap, kVote, kWmma, kXor, kApplypriority, kPmevent,
+  kGriddepcontrol, kSetmaxnreg,
 };
 
 enum class Mod : uint8_t {
@@ -74,7 +75,7 @@ enum class Mod : uint8_t {
   kRed, kArrive, kWait, kInit, kInval, kTestWait, kTryWait, kArriveDrop, kPendingCount, kParity, kNoComplete, kNoinc,
   kAsync, kCommitGroup, kWaitGroup, kWaitAll, kMbarrier, kSatfinite, kRelu, kXorsign, kAbs, kNoftz,
   kFinite, kInfinite, kNumber, kNotanumber, kNormal, kSubnormal, kProxyAsync, kX1, kX2, kX4, kL1, kL2, kExtended,
-  kWarp, kPop, kCount,
+  kWarp, kPop, k1d, k2d, k3d, kZero, kTrapOutside, kCount,
 };
 // clang-format on
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/runtime/copy_shapes.h"
 
+#include "sim/runtime/arrays.h"
+
 namespace atp::simrt {
 namespace {
 
@@ -69,24 +71,52 @@ CUDA_MEMCPY2D Copy2D(void* to, size_t to_pitch, const void* from, size_t from_pi
   return copy;
 }
 
+namespace {
+
+// Where an array takes part, positions in it and the extent are in elements; the driver wants
+// bytes.
+template <typename Parms, typename Copy>
+Status UseArrays(const Parms& from, Copy* to) {
+  const DriverCalls& cu = GetProcess().driver->legacy;
+  size_t element = 1;
+  for (cudaArray_t array : {from.srcArray, from.dstArray}) {
+    if (!array) continue;
+    const Status status = ElementBytes(cu, array, &element);
+    if (!status.ok()) return status;
+  }
+  if (from.srcArray) {
+    to->srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    to->srcArray = Handle(from.srcArray);
+    to->srcXInBytes *= element;
+  }
+  if (from.dstArray) {
+    to->dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    to->dstArray = Handle(from.dstArray);
+    to->dstXInBytes *= element;
+  }
+  to->WidthInBytes *= element;
+  return cudaSuccess;
+}
+
+}  // namespace
+
 Status Copy3D(const cudaMemcpy3DParms& from, CUDA_MEMCPY3D* to) {
-  if (from.srcArray || from.dstArray) return cudaErrorNotSupported;
   *to = {};
   to->srcMemoryType = SourceType(from.kind);
   to->dstMemoryType = DestinationType(from.kind);
   FillEnds(from.dstPtr.ptr, from.dstPtr.pitch, from.srcPtr.ptr, from.srcPtr.pitch, to);
   FillPositions(from, to);
-  return cudaSuccess;
+  return UseArrays(from, to);
 }
 
 Status Copy3DPeer(const cudaMemcpy3DPeerParms& from, CUDA_MEMCPY3D_PEER* to) {
-  if (from.srcArray || from.dstArray) return cudaErrorNotSupported;
   *to = {};
   to->srcMemoryType = CU_MEMORYTYPE_DEVICE;
   to->dstMemoryType = CU_MEMORYTYPE_DEVICE;
   FillEnds(from.dstPtr.ptr, from.dstPtr.pitch, from.srcPtr.ptr, from.srcPtr.pitch, to);
   FillPositions(from, to);
-  Status status = PrimaryContext(from.srcDevice, &to->srcContext);
+  Status status = UseArrays(from, to);
+  if (status.ok()) status = PrimaryContext(from.srcDevice, &to->srcContext);
   if (status.ok()) status = PrimaryContext(from.dstDevice, &to->dstContext);
   return status;
 }

@@ -11,7 +11,7 @@ namespace atp::simrt {
 CUDA_MEMCPY2D Copy2D(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                      size_t height, cudaMemcpyKind kind);
 
-// cudaErrorNotSupported when an array takes part.
+// Arrays are asked for the size of their elements.
 Status Copy3D(const cudaMemcpy3DParms& from, CUDA_MEMCPY3D* to);
 Status Copy3DPeer(const cudaMemcpy3DPeerParms& from, CUDA_MEMCPY3D_PEER* to);
 

@@ -52,6 +52,10 @@ Handler Pick(const ptx::Op& op, const Form& form) {
     case Base::kCp:
     case Base::kMbarrier:
       return PickAsync(op, form);
+    case Base::kTex:
+    case Base::kSuld:
+    case Base::kSust:
+      return PickTexture(op);
     default:
       break;
   }

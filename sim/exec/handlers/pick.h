@@ -55,6 +55,8 @@ struct Variant {
   Handler (*control)(Control what);
 };
 
+Handler PickTexture(const ptx::Op& op);  // one for all variants (texture_ops.cc)
+
 extern const Variant kSse2Variant, kAvx2Variant, kAvx512Variant;
 
 }  // namespace atp::sim::exec

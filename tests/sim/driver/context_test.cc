@@ -131,6 +131,30 @@ TEST_F(Context, AttributesDescribeTheProfile) {
   }
 }
 
+TEST_F(Context, MultiprocessorsCanBeAskedForAndSplit) {
+  CUdevResource all{}, rest{}, parts[8];
+  ASSERT_CUDA(cuDeviceGetDevResource(device_, &all, CU_DEV_RESOURCE_TYPE_SM));
+  int count = 0;
+  ASSERT_CUDA(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device_));
+  EXPECT_EQ(all.sm.smCount, static_cast<unsigned>(count));
+  ASSERT_EQ(count, 6);
+  unsigned groups = 0;
+  ASSERT_CUDA(cuDevSmResourceSplitByCount(nullptr, &groups, &all, nullptr, 0, 1));
+  EXPECT_EQ(groups, 1u) << "no part is smaller than four";
+  constexpr unsigned kAlone = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
+  groups = 2;
+  ASSERT_CUDA(cuDevSmResourceSplitByCount(parts, &groups, &all, &rest, kAlone, 1));
+  EXPECT_EQ(groups, 2u);
+  EXPECT_EQ(parts[1].sm.smCount, 2u);
+  EXPECT_EQ(rest.sm.smCount, 2u);
+  EXPECT_RESULT(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+                cuDevSmResourceSplitByCount(parts, &groups, &all, &rest, 0, 7));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+                cuCtxGetDevResource(context_, &all, CU_DEV_RESOURCE_TYPE_INVALID));
+  CUgreenCtx green = nullptr;
+  EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuGreenCtxCreate(&green, nullptr, device_, 0));
+}
+
 TEST_F(Context, OccupancyFollowsThreadsAndSharedMemory) {
   int blocks = 0;
   const CUfunction fill = Function("Fill");

@@ -207,8 +207,22 @@ TEST_F(Graphs, MemoryOfAGraphLivesAsLongAsTheGraph) {
   const CUgraphExec exec = Instantiate(graph_);
   LaunchAndWait(exec);
   LaunchAndWait(exec);
+  const auto bytes = [&](CUgraphMem_attribute attribute) {
+    cuuint64_t value = 0;
+    EXPECT_CUDA(cuDeviceGetGraphMemAttribute(device_, attribute, &value));
+    return value;
+  };
+  EXPECT_EQ(bytes(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 1u << 20);
   EXPECT_CUDA(cuGraphExecDestroy(exec));
   EXPECT_CUDA(cuGraphDestroy(graph_));
+  EXPECT_CUDA(cuDeviceGraphMemTrim(device_));
+  EXPECT_EQ(bytes(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0u);
+  EXPECT_EQ(bytes(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 1u << 20);
+  cuuint64_t none = 0;
+  EXPECT_CUDA(cuDeviceSetGraphMemAttribute(device_, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &none));
+  EXPECT_EQ(bytes(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), 0u);
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE,
+                cuDeviceSetGraphMemAttribute(device_, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &none));
   CUdeviceptr base = 0;
   EXPECT_RESULT(CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange(&base, nullptr, allocation.dptr));
 }

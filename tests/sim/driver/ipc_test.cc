@@ -112,5 +112,78 @@ TEST(IpcBetweenProcesses, KernelsOfBothWorkOnTheSameBytes) {
   });
 }
 
+TEST_F(Ipc, OnlyEventsMadeForItHaveHandles) {
+  CUipcEventHandle handle;
+  CUevent event = nullptr;
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuEventCreate(&event, CU_EVENT_INTERPROCESS));
+  ASSERT_CUDA(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuIpcGetEventHandle(&handle, event));
+  const CUipcEventHandle nonsense{};
+  EXPECT_RESULT(CUDA_ERROR_INVALID_VALUE, cuIpcOpenEventHandle(&event, nonsense));
+}
+
+// A stream of the exporter is held up by a value in memory, and the event behind it.
+[[noreturn]] void ExportEvent(int to_importer, int from_importer) {
+  Card card;
+  CUevent event = nullptr;
+  CUipcEventHandle handle;
+  CUstream stream = nullptr;
+  CUdeviceptr flag = 0;
+  char go = 0;
+  if (!card.Open() || cuMemAlloc(&flag, 4) != CUDA_SUCCESS ||
+      cuMemsetD32(flag, 0, 1) != CUDA_SUCCESS ||
+      cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS)
+    _exit(10);
+  if (cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS ||
+      cuIpcGetEventHandle(&handle, event) != CUDA_SUCCESS)
+    _exit(11);
+  if (cuStreamWaitValue32(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ) != CUDA_SUCCESS ||
+      cuEventRecord(event, stream) != CUDA_SUCCESS)
+    _exit(12);
+  if (write(to_importer, &handle, sizeof handle) != sizeof handle) _exit(13);
+  if (read(from_importer, &go, 1) != 1) _exit(14);
+  if (cuStreamWriteValue32(nullptr, flag, 1, 0) != CUDA_SUCCESS) _exit(15);
+  if (cuEventSynchronize(event) != CUDA_SUCCESS) _exit(16);
+  if (read(from_importer, &go, 1) != 1) _exit(17);  // stays until the other has seen it
+  _exit(0);
+}
+
+TEST(IpcBetweenProcesses, AnEventOfOneHoldsUpAStreamOfTheOther) {
+  RunWith({}, [] {
+    int to_importer[2], from_importer[2];
+    ASSERT_EQ(pipe(to_importer), 0);
+    ASSERT_EQ(pipe(from_importer), 0);
+    const pid_t exporter = fork();
+    if (exporter == 0) ExportEvent(to_importer[1], from_importer[0]);
+    CUipcEventHandle handle;
+    ASSERT_EQ(read(to_importer[0], &handle, sizeof handle), ssize_t{sizeof handle});
+    Card card;
+    ASSERT_TRUE(card.Open());
+    CUevent event = nullptr;
+    CUstream stream = nullptr;
+    ASSERT_CUDA(cuIpcOpenEventHandle(&event, handle));
+    ASSERT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT_RESULT(CUDA_ERROR_NOT_READY, cuEventQuery(event));
+    CUdeviceptr memory = 0;
+    ASSERT_CUDA(cuMemAlloc(&memory, 4));
+    ASSERT_CUDA(cuStreamWaitEvent(stream, event, 0));
+    ASSERT_CUDA(cuMemsetD32Async(memory, 5, 1, stream));
+    EXPECT_RESULT(CUDA_ERROR_NOT_READY, cuStreamQuery(stream));
+    ASSERT_EQ(write(from_importer[1], "x", 1), 1);
+    ASSERT_CUDA(cuEventSynchronize(event));
+    ASSERT_CUDA(cuStreamSynchronize(stream));
+    EXPECT_CUDA(cuEventQuery(event));
+    int value = 0;
+    ASSERT_CUDA(cuMemcpyDtoH(&value, memory, 4));
+    EXPECT_EQ(value, 5);
+    ASSERT_EQ(write(from_importer[1], "x", 1), 1);
+    int status = -1;
+    ASSERT_EQ(waitpid(exporter, &status, 0), exporter);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    ASSERT_CUDA(cuEventDestroy(event));
+  });
+}
+
 }  // namespace
 }  // namespace atp::sim

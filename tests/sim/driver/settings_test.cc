@@ -46,6 +46,10 @@ TEST(Settings, AnUnknownModelIsRefused) {
   ExpectRefusal({{"ATP_SIM_MODEL", "all"}}, "ATP_SIM_MODEL=all: only `repeats` is known");
 }
 
+TEST(Settings, AnUnknownCheckIsRefused) {
+  ExpectRefusal({{"ATP_SIM_CHECK", "all"}}, "ATP_SIM_CHECK=all: only `uninitialised` is known");
+}
+
 TEST(Settings, SizesHaveBinaryUnits) {
   for (const char* size : {"64MiB", "64M", "64MB", "67108864", "0.0625GiB"}) {
     RunWith({{"ATP_SIM_MEMORY", size}}, [] {
@@ -120,15 +124,15 @@ TEST(Settings, TheStatisticsFileCountsCallsAtExit) {
   const std::string path = TemporaryFile("stats.json");
   RunWith({{"ATP_SIM_STATS", path}}, [] {
     ASSERT_CUDA(cuInit(0));
-    CUtexObject texture = 0;
-    cuTexObjectCreate(&texture, nullptr, nullptr, nullptr);
-    cuTexObjectCreate(&texture, nullptr, nullptr, nullptr);
+    CUmipmappedArray array = nullptr;
+    cuMipmappedArrayCreate(&array, nullptr, 1);
+    cuMipmappedArrayCreate(&array, nullptr, 1);
     int count = 0;
     for (int i = 0; i < 3; ++i) ASSERT_CUDA(cuDeviceGetCount(&count));
   });
   const auto stats = nlohmann::json::parse(ReadText(path));
   EXPECT_EQ(stats["calls"]["cuDeviceGetCount"], 3);
-  EXPECT_EQ(stats["unsupported_calls"]["cuTexObjectCreate"], 2);
+  EXPECT_EQ(stats["unsupported_calls"]["cuMipmappedArrayCreate"], 2);
   EXPECT_EQ(stats["modelled_launches"], 0);
   remove(path.c_str());
 }

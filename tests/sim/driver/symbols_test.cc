@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <map>
 #include <regex>
 #include <set>
 
@@ -37,6 +38,8 @@ void* Look(const char* name, int version, cuuint64_t flags,
   cuGetProcAddress(name, &address, version, flags, status);
   return address;
 }
+
+constexpr cuuint64_t kTwin = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
 TEST(Symbols, EveryFunctionOfTheHeaderResolvesAtItsVersion) {
   const std::vector<Row> rows = HeaderRows();
@@ -99,9 +102,60 @@ TEST(Symbols, PrivateTablesAreNotSupported) {
   EXPECT_EQ(table, nullptr);
 }
 
+// Below the first version of a function nothing is found, from then on the newest that is not newer
+// than asked for: at every border, for every function and for both kinds of default stream.
+TEST(Symbols, EveryVersionInBetweenGivesTheOneBeforeIt) {
+  std::map<std::pair<std::string, bool>, std::map<int, void*>> versions;
+  for (const Row& row : HeaderRows()) {
+    const bool twin = !row.suffix.empty();
+    versions[{row.function, twin}][row.version] = Look(
+        row.function.c_str(), row.version, twin ? kTwin : cuuint64_t{CU_GET_PROC_ADDRESS_DEFAULT});
+  }
+  for (const auto& [key, by_version] : versions) {
+    const auto& [function, twin] = key;
+    const cuuint64_t flags = twin ? kTwin : cuuint64_t{CU_GET_PROC_ADDRESS_DEFAULT};
+    // Without a twin that is old enough, the plain form serves: ask for that border elsewhere.
+    const bool has_older_plain =
+        twin && versions.count({function, false}) != 0 &&
+        versions.at({function, false}).begin()->first < by_version.begin()->first;
+    CUdriverProcAddressQueryResult status;
+    void* address = &address;
+    if (!has_older_plain) {
+      EXPECT_CUDA(cuGetProcAddress(function.c_str(), &address, by_version.begin()->first - 1, flags,
+                                   &status));
+      EXPECT_EQ(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT) << function;
+      EXPECT_EQ(address, nullptr) << function;
+    }
+    for (auto it = by_version.begin(); it != by_version.end(); ++it) {
+      const auto next = std::next(it);
+      const int last = next == by_version.end() ? 99999 : next->first - 1;
+      EXPECT_EQ(Look(function.c_str(), last, flags, &status), it->second)
+          << function << " " << last;
+      EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS);
+    }
+  }
+}
+
+// Frameworks resolve names of the header one by one.
+TEST(Symbols, EveryFunctionOfTheHeaderIsExported) {
+  const std::string text = ReadText(ATP_TEST_CUDA_INCLUDE "/cuda.h");
+  const std::regex declared(R"(CUresult\s+CUDAAPI\s+(cu[A-Z]\w+)\s*\()");
+  const std::regex renamed(R"(#define\s+cu[A-Z]\w+\s+(cu[A-Z]\w+))");
+  std::set<std::string> names;
+  for (const std::regex& pattern : {declared, renamed}) {
+    for (std::sregex_iterator it(text.begin(), text.end(), pattern), end; it != end; ++it)
+      names.insert((*it)[1]);
+  }
+  ASSERT_GT(names.size(), 450u);
+  for (const std::string& name : names) {
+    if (text.find("static inline CUresult " + name) != std::string::npos) continue;
+    EXPECT_NE(dlsym(Driver(), name.c_str()), nullptr) << name;
+  }
+}
+
 TEST(Symbols, WhatIsNotWrittenSaysSo) {
-  CUtexObject texture = 0;
-  EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuTexObjectCreate(&texture, nullptr, nullptr, nullptr));
+  CUmipmappedArray array = nullptr;
+  EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&array, nullptr, 1));
 }
 
 TEST(Symbols, AnOlderDriverHidesWhatCameLater) {

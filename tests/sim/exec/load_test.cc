@@ -90,7 +90,7 @@ TEST(Load, AnElementOfAnArrayIsNamedByItsIndexInBrackets) {
 
 TEST(Load, UnknownOpcodesAreRefusedWithOpcodeKernelAndLine) {
   for (const char* opcode :
-       {"tex.2d.v4.f32.f32", "frobnicate.u32", "add.q32", "cp.async.bulk.shared::cluster.global",
+       {"tex.cube.v4.f32.f32", "frobnicate.u32", "add.q32", "cp.async.bulk.shared::cluster.global",
         "ld.global.v3.f32", "wgmma.fence"}) {
     std::string error = ErrorOf(std::string(kHeader) + ".visible .entry broken()\n{\n" + opcode +
                                 " %r1, %r2;\nret;\n}\n");

@@ -45,6 +45,7 @@ void ExpectSame(const ExecResult& a, const ExecResult& b) {
   EXPECT_EQ(a.sector_bytes, b.sector_bytes);
   ASSERT_EQ(a.waves.size(), b.waves.size());
   for (size_t w = 0; w < a.waves.size(); ++w) {
+    EXPECT_EQ(a.waves[w].block_ends, b.waves[w].block_ends);
     ASSERT_EQ(a.waves[w].pages.size(), b.waves[w].pages.size());
     for (size_t k = 0; k < a.waves[w].pages.size(); ++k) {
       EXPECT_EQ(a.waves[w].pages[k].page, b.waves[w].pages[k].page);

@@ -92,6 +92,17 @@ TEST_F(Touches, PagesComeInOrderOfFirstTouchAndOncePerWave) {
       << "coalesced access asks for every byte once";
 }
 
+TEST_F(Touches, SayWhereTheirBlocksEnd) {
+  constexpr int kN = 64 * 1024;
+  uint64_t a = memory_.Put(std::vector<float>(kN)), b = memory_.Put(std::vector<float>(kN)),
+           c = memory_.Put(std::vector<float>(kN));
+  ExecResult result = Run("VectorAdd", Waves(kN / 256, 256, 16), Params(a, b, c, kN));
+  ASSERT_EQ(result.waves.size(), 16u);
+  // Four blocks share a page of each array: the first of them is the one that touches it first.
+  const std::vector<uint32_t> expected = {3, 6, 9, 12};
+  for (const WaveTouches& wave : result.waves) EXPECT_EQ(wave.block_ends, expected);
+}
+
 constexpr char kStrided[] = R"(
 .version 8.0
 .target sm_80
@@ -133,6 +144,7 @@ bool Same(const ExecResult& a, const ExecResult& b) {
     return false;
   }
   for (size_t w = 0; w < a.waves.size(); ++w) {
+    if (a.waves[w].block_ends != b.waves[w].block_ends) return false;
     auto equal = [](const PageTouch& x, const PageTouch& y) {
       return x.page == y.page && x.flags == y.flags;
     };

@@ -33,7 +33,8 @@ TEST(Costs, EveryRowHasANameOfItsOwnADescriptionAndASource) {
 }
 
 TEST(Costs, EveryProfileMakesAMachine) {
-  for (const char* name : {"v100-16g", "rtx3090", "rtx5090", "a100-40g", "h100", "h200", "tiny"}) {
+  for (const char* name :
+       {"gtx1080", "v100-16g", "rtx3090", "rtx5090", "a100-40g", "h100", "h200", "tiny"}) {
     std::string error;
     auto machine = Machine::Create(Config(name), &error);
     ASSERT_NE(machine, nullptr) << error;

@@ -67,6 +67,41 @@ TEST(KernelRun, BatchesHoldAtMost256FaultsFromManyBlocks) {
   EXPECT_LT(blocks, 110);
 }
 
+TEST(KernelRun, BlocksThatRunTogetherWantTheirPagesInTurn) {
+  auto evictions = [](bool ends_are_known) {
+    Bench bench(1);  // room for one of the two blocks of memory
+    const uint64_t first = bench.Managed(1), second = bench.Managed(1);
+    KernelWork work;
+    work.threads = 1;  // one page at a time, so that the order shows
+    work.waves.resize(1);
+    WaveTouches& wave = work.waves[0];
+    for (uint64_t base : {first, second}) {
+      for (uint64_t i = 0; i < 8; ++i)
+        wave.pages.push_back({(base >> kPageBits) + 32 * i, PageTouch::kWrite});
+      if (ends_are_known) wave.block_ends.push_back(static_cast<uint32_t>(wave.pages.size()));
+    }
+    bench.Run(work);
+    return bench.stats().evictions;
+  };
+  EXPECT_EQ(evictions(false), 1u) << "one thread block after the other";
+  EXPECT_EQ(evictions(true), 15u) << "side by side: each takes the other's memory away";
+}
+
+TEST(KernelRun, BlocksThatTouchPlainMemoryOnlyHaveNoTurn) {
+  Bench bench(8);
+  const uint64_t managed = bench.Managed(1) >> kPageBits, plain = uint64_t{1} << 20;
+  KernelWork work;
+  work.waves.resize(1);
+  work.waves[0].pages = {{plain, PageTouch::kRead},
+                         {managed, PageTouch::kWrite},
+                         {plain + 1, PageTouch::kRead},
+                         {managed + 100, PageTouch::kWrite},
+                         {plain + 2, PageTouch::kRead}};
+  work.waves[0].block_ends = {1, 2, 3, 4, 5};
+  bench.Run(work);
+  EXPECT_EQ(bench.stats().gpu_faults, 2u);
+}
+
 TEST(KernelRun, NoMorePagesFaultAtOnceThanThreadsRun) {
   Bench bench(64);
   uint64_t a = bench.Managed(32);
