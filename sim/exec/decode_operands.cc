@@ -323,7 +323,8 @@ void Decoder::FinishDestinations() {
 
 // [register + n], [variable + n] or [n].
 bool Decoder::ReadAddress(const Operand& operand, const ptx::Op& op, Address* address) {
-  if (operand.kind != Operand::Kind::kAddress || operand.count != 1) return Fail("address expected");
+  if (operand.kind != Operand::Kind::kAddress || operand.count != 1)
+    return Fail("address expected");
   const Operand& base = Element(operand, 0);
   address->imm = operand.addend;
   if (base.kind == Operand::Kind::kRegister) {
