@@ -111,6 +111,12 @@ CUresult LibraryGetManaged(CUdeviceptr* address, size_t* bytes, CUlibrary, const
   return Log("cuLibraryGetManaged");
 }
 
+// Every array is 8 by 4 floats.
+CUresult Array3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR* description, CUarray) {
+  *description = {8, 4, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+  return Log("cuArray3DGetDescriptor");
+}
+
 struct Special {
   const char* symbol;
   void* function;
@@ -123,6 +129,7 @@ const Special kSpecial[] = {
     {"cuCtxGetCurrent", reinterpret_cast<void*>(CtxGetCurrent)},
     {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(PrimaryRetain)},
     {"cuGetExportTable", reinterpret_cast<void*>(GetExportTable)},
+    {"cuArray3DGetDescriptor", reinterpret_cast<void*>(Array3DGetDescriptor)},
     {"cuLibraryLoadData", reinterpret_cast<void*>(LibraryLoadData)},
     {"cuLibraryGetKernel", reinterpret_cast<void*>(LibraryGetKernel)},
     {"cuLibraryGetGlobal", reinterpret_cast<void*>(LibraryGetGlobal)},

@@ -139,6 +139,56 @@ struct Expectation {
   const char* driver_calls;
 };
 
+// Arrays and textures; every array of the fake driver is 8 by 4 floats.
+TEST(Forwarding, ArraysAreMadeInThreeDimensionsAndCopiedInRows) {
+  cudaArray_t array = nullptr;
+  const auto some = reinterpret_cast<cudaArray_t>(&function_a);
+  const cudaChannelFormatDesc element = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+  float values[32];
+  cudaResourceDesc resource = {};
+  resource.res.array.array = some;
+  cudaTextureDesc how = {};
+  cudaTextureObject_t object = 0;
+  const auto copy = [&](size_t x, size_t y, size_t bytes) {
+    return CallsOf([&] {
+      EXPECT_EQ(cudaMemcpyToArray(some, x, y, values, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+    });
+  };
+  const std::string asked = "Array3DGetDescriptor Array3DGetDescriptor";
+  EXPECT_EQ(CallsOf([&] { cudaMallocArray(&array, &element, 8, 4); }), "Array3DCreate");
+  EXPECT_EQ(CallsOf([&] { cudaFreeArray(some); }), "ArrayDestroy");
+  EXPECT_EQ(CallsOf([&] { cudaCreateTextureObject(&object, &resource, &how, nullptr); }),
+            "Array3DGetDescriptor TexObjectCreate");
+  EXPECT_EQ(
+      CallsOf([&] { cudaMemcpy2DToArray(some, 0, 0, values, 32, 32, 4, cudaMemcpyHostToDevice); }),
+      "Memcpy2DUnaligned");
+  EXPECT_EQ(copy(0, 0, 128), asked + " Memcpy2DUnaligned") << "whole rows";
+  EXPECT_EQ(copy(8, 0, 24), asked + " Memcpy2DUnaligned") << "the rest of a row";
+  EXPECT_EQ(copy(8, 0, 100), asked + " Memcpy2DUnaligned Memcpy2DUnaligned Memcpy2DUnaligned")
+      << "a piece, whole rows, a piece";
+  EXPECT_EQ(cudaMemcpyToArray(some, 32, 0, values, 4, cudaMemcpyHostToDevice),
+            cudaErrorInvalidValue);
+}
+
+TEST(Forwarding, WhatTexturesCannotDoIsRefusedBeforeTheDriver) {
+  cudaResourceDesc resource = {};
+  resource.res.array.array = reinterpret_cast<cudaArray_t>(&function_a);
+  cudaTextureDesc how = {};
+  cudaTextureObject_t object = 0;
+  how.readMode = cudaReadModeNormalizedFloat;
+  EXPECT_EQ(cudaCreateTextureObject(&object, &resource, &how, nullptr), cudaErrorInvalidNormSetting)
+      << "floats have no range";
+  resource.resType = cudaResourceTypeLinear;
+  resource.res.linear.desc = {32, 0, 0, 0, cudaChannelFormatKindSigned};
+  how = {};
+  how.filterMode = cudaFilterModeLinear;
+  EXPECT_EQ(cudaCreateTextureObject(&object, &resource, &how, nullptr),
+            cudaErrorInvalidFilterSetting);
+  resource.res.linear.desc = {32, 32, 32, 0, cudaChannelFormatKindFloat};
+  EXPECT_EQ(cudaCreateTextureObject(&object, &resource, &how, nullptr),
+            cudaErrorInvalidChannelDescriptor);
+}
+
 TEST(Forwarding, EachRuntimeCallTurnsIntoTheDriverCallsOfTheRealRuntime) {
   char a[8], b[8];
   void* p = nullptr;
@@ -302,9 +352,9 @@ TEST(Errors, HaveTheNamesAndTextsThatProgramsPrint) {
 }
 
 TEST(Errors, WhatIsNotImplementedSaysSo) {
-  cudaArray_t array = nullptr;
+  cudaMipmappedArray_t array = nullptr;
   const cudaChannelFormatDesc desc = cudaCreateChannelDesc(32, 0, 0, 0, cudaChannelFormatKindFloat);
-  EXPECT_EQ(cudaMallocArray(&array, &desc, 4, 4, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMallocMipmappedArray(&array, &desc, {4, 4, 0}, 2, 0), cudaErrorNotSupported);
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 
