@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cudaTypedefs.h>
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstring>
 #include <map>
@@ -156,6 +157,45 @@ TEST(Symbols, EveryFunctionOfTheHeaderIsExported) {
 TEST(Symbols, WhatIsNotWrittenSaysSo) {
   CUmipmappedArray array = nullptr;
   EXPECT_RESULT(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&array, nullptr, 1));
+}
+
+// The table of docs/sim.md names every function without code, and none that has it.
+TEST(Symbols, WhatIsNotWrittenIsListedInTheDocumentation) {
+  const std::string text = ReadText(ATP_SOURCE_DIR "/docs/sim.md");
+  const size_t begin = text.find("Functions that answer `CUDA_ERROR_NOT_SUPPORTED`");
+  const size_t end = text.find("How it behaves where it matters", begin);
+  ASSERT_NE(end, std::string::npos);
+  const std::string table = text.substr(begin, end - begin);
+  const std::regex entry("`(cu[A-Z]\\w+)(\\*?)`");
+  std::map<std::string, int> matches;  // entries, those with a star without it
+  std::set<std::string> exact;
+  for (std::sregex_iterator it(table.begin(), table.end(), entry), last; it != last; ++it) {
+    matches[(*it)[1]] = 0;
+    if ((*it)[2].length() == 0) exact.insert((*it)[1]);
+  }
+  std::set<std::string> exported;
+  for (const Row& row : HeaderRows()) {
+    Dl_info info;
+    ElfW(Sym)* symbol = nullptr;
+    void* address = Look(row.function.c_str(), row.version, 0);
+    if (!address || dladdr1(address, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT) == 0)
+      continue;
+    if (ELF64_ST_BIND(symbol->st_info) != STB_WEAK || std::strstr(info.dli_sname, "_pt")) continue;
+    exported.insert(info.dli_sname);
+  }
+  ASSERT_GT(exported.size(), 100u);
+  for (const std::string& name : exported) {
+    bool listed = false;
+    for (auto& [prefix, count] : matches) {
+      const bool fits =
+          exact.count(prefix) ? name == prefix : name.compare(0, prefix.size(), prefix) == 0;
+      listed |= fits;
+      count += fits;
+    }
+    EXPECT_TRUE(listed) << name << " has no code and is not in docs/sim.md";
+  }
+  for (const auto& [prefix, count] : matches)
+    EXPECT_GT(count, 0) << prefix << " is in docs/sim.md, and there is none without code";
 }
 
 TEST(Symbols, AnOlderDriverHidesWhatCameLater) {
