@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first screen of README.md is true: its commands print what it says, and the demo keeps its promise.
 
-readme_test.py commands|demo|json|update ROOT BUILD_FOLDER    exit code 0: yes, 1: no, with what differs
+readme_test.py commands|python|demo|json|update ROOT BUILD_FOLDER    exit code 0: yes, 1: no, with what differs
+Commands that begin with DEV= are of tinygrad and need build/frameworks (scripts/frameworks.sh --environment); `python` runs these, `commands` the others.
 update writes what the commands and the demo print now into README.md: to be looked at before it is committed.
 """
 import difflib
@@ -33,10 +34,13 @@ def compare(what, said, got):
         sys.exit(f"{what}\n" + "\n".join(difference) + "\n(if this is meant: readme_test.py update)")
 
 
-def said_and_printed(root, build):
+BUILT, TINYGRAD = "$ build/release/", "$ DEV=CUDA:PTX build/release/"
+
+
+def said_and_printed(root, build, beginnings):
     """Of each "$ command": the command, what README.md shows below it, and what it prints now, errors first."""
     for block in blocks((root / "README.md").read_text()):
-        if not block[0].startswith("$ build/release/"):
+        if not block[0].startswith(beginnings):
             continue
         command = block[0][2:].replace("build/release", str(build))
         done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=root)
@@ -46,13 +50,17 @@ def said_and_printed(root, build):
         yield block[0], block[1:], shown
 
 
-def check_commands(root, build):
+def check_commands(root, build, beginning=BUILT):
     checked = 0
-    for command, said, printed in said_and_printed(root, build):
+    for command, said, printed in said_and_printed(root, build, beginning):
         compare(command, said, printed)
         checked += 1
     if checked < 2:
         sys.exit("README.md shows fewer than two commands: is the pattern still right?")
+
+
+def check_python(root, build):
+    check_commands(root, build, TINYGRAD)
 
 
 def demo(root, build, *options):
@@ -94,7 +102,7 @@ def update(root, build):
         return "".join(f"    {line}".rstrip() + "\n" for line in lines)
 
     text = (root / "README.md").read_text()
-    changes = [(said, printed) for _, said, printed in said_and_printed(root, build)]
+    changes = [(said, printed) for _, said, printed in said_and_printed(root, build, (BUILT, TINYGRAD))]
     changes.append((demo_table(root), demo(root, build).splitlines()))
     for said, printed in changes:
         if indented(said) not in text:
@@ -106,7 +114,7 @@ def update(root, build):
 
 def main():
     what, root, build = sys.argv[1], Path(sys.argv[2]).resolve(), Path(sys.argv[3]).resolve()
-    {"commands": check_commands, "demo": check_demo, "json": check_json, "update": update}[what](root, build)
+    {"commands": check_commands, "python": check_python, "demo": check_demo, "json": check_json, "update": update}[what](root, build)
 
 
 if __name__ == "__main__":
