@@ -73,5 +73,21 @@ TEST_F(ResidencyTest, TheApproachToASchedulePutsEveryGranuleWhereThePeriodStarts
   EXPECT_EQ(approach.resident, 3 * kGranule);
 }
 
+// What is known to be away takes room when it comes; what may be there already is counted as there.
+TEST_F(ResidencyTest, WhatMayBeInItsPlaceIsCountedBeforeItIsFetched) {
+  residency_.MovedToHost(&a_, 0, kGranule, !kClean);
+  residency_.MovedToDevice(&a_, kGranule, kGranule);  // of the other two nothing is known
+  Schedule schedule;
+  schedule.tensors.push_back({&a_, 0, 4 * kGranule, 5});
+  const Residency::Approach approach = residency_.ToStartOf(schedule, kPieceBytes);
+  ASSERT_EQ(approach.fetch.size(), 2u);
+  EXPECT_EQ(approach.fetch[0].bytes, kGranule);
+  EXPECT_FALSE(approach.fetch[0].in_place);
+  EXPECT_EQ(approach.fetch[1].bytes, 2 * kGranule);
+  EXPECT_TRUE(approach.fetch[1].in_place);
+  EXPECT_EQ(approach.fetch[1].position, 5u);
+  EXPECT_EQ(approach.resident, 3 * kGranule);
+}
+
 }  // namespace
 }  // namespace atp::shim

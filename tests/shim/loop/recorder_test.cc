@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/recorder.h"
+
+#include <gtest/gtest.h>
+
+namespace atp::shim {
+namespace {
+
+LaunchView View(uint64_t signature, const Touch* touch) {
+  LaunchView view;
+  view.signature = signature;
+  view.touches = touch;
+  view.touch_count = 1;
+  return view;
+}
+
+TEST(Recorder, APeriodHasTheSignaturesOfItsLaunchesInOrder) {
+  Allocation a;
+  a.id = 1;
+  a.bytes = a.mapped_bytes = kGranule;
+  Touch touch;
+  touch.allocation = &a;
+  Recorder recorder;
+  for (const uint64_t signature : {9, 7, 8}) recorder.Record(View(signature, &touch));
+  const Recorder::Period period = recorder.Last(2, {}, {{1, &a}});
+  ASSERT_TRUE(period.usable);
+  EXPECT_EQ(period.signatures, (std::vector<uint64_t>{7, 8}));
+}
+
+TEST(AssumedDurations, AreSharedOutByTheBytesTouched) {
+  policy::Trace trace;
+  trace.tensors.resize(2);
+  trace.tensors[0].bytes = 1 << 20;
+  trace.tensors[1].bytes = 3 << 20;
+  trace.launches.resize(3);
+  trace.launches[0].reads = {0};
+  trace.launches[1].reads = {0};
+  trace.launches[1].writes = {1};
+  AssumeDurations(0.5, &trace);
+  EXPECT_DOUBLE_EQ(trace.launches[0].seconds, 0.1);
+  EXPECT_DOUBLE_EQ(trace.launches[1].seconds, 0.4);
+  EXPECT_DOUBLE_EQ(trace.launches[2].seconds, 1e-6);  // a launch takes some time
+}
+
+}  // namespace
+}  // namespace atp::shim
