@@ -8,9 +8,9 @@
 
 #include "examples/lstm/model.cuh"
 #include "examples/lstm/reference.h"
-#include "examples/support/compare.h"
 #include "examples/support/device.h"
 #include "examples/support/text.h"
+#include "examples/support/training.h"
 
 namespace {
 
@@ -85,19 +85,10 @@ bool Train(const Settings& s) {
     if (!std::isfinite(loss)) return false;
     if (!reference) continue;
     const float expected = reference->ForwardBackward(host_tokens, host_targets);
-    worst.Note("loss", std::fabs(loss - expected) / expected);
-    for (size_t p = 0; p < model.parameters().size(); ++p) {
-      worst.Note(model.parameters()[p].name,
-                 RelativeError(model.Gradient(p), reference->Gradient(p)));
-    }
+    NoteStep(model, *reference, model.parameters(), loss, expected, "", &worst);
     reference->Update(step);
   }
-  uint64_t sum = kChecksumStart;
-  for (size_t p = 0; p < model.parameters().size(); ++p) {
-    const std::vector<float> weights = model.Weights(p);
-    sum = Checksum(sum, weights.data(), weights.size());
-  }
-  PrintChecksum(sum);
+  PrintChecksum(WeightsChecksum(model, model.parameters().size()));
   const bool right = !reference || worst.Report();
   memory.FreeAll();
   return right;

@@ -5,9 +5,9 @@
 // options. --check repeats the training on the CPU and compares.
 #include <cstdio>
 
-#include "examples/support/compare.h"
 #include "examples/support/device.h"
 #include "examples/support/text.h"
+#include "examples/support/training.h"
 #include "examples/transformer/model.cuh"
 #include "examples/transformer/reference.h"
 
@@ -63,11 +63,7 @@ class Checker {
             const Model& model, float loss) {
     reference_.SetSequence(sequence);
     const float expected = reference_.ForwardBackward(tokens, targets);
-    worst_.Note("loss", std::fabs(loss - expected) / expected);
-    for (size_t p = 0; p < model.shapes().size(); ++p) {
-      worst_.Note(model.shapes()[p].name + ".gradient",
-                  RelativeError(model.Gradient(p), reference_.Gradient(p)));
-    }
+    NoteStep(model, reference_, model.shapes(), loss, expected, ".gradient", &worst_);
   }
 
   void Update(const AdamW& adam, int step) { reference_.Update(adam, step); }
@@ -89,15 +85,6 @@ class Checker {
 int DrawSequence(const Settings& s, int iteration) {
   const uint32_t bucket = Mix(s.config.seed + Mix(uint32_t(iteration))) % uint32_t(s.buckets);
   return int(s.config.sequence / s.buckets * (bucket + 1));
-}
-
-uint64_t WeightsChecksum(const Model& model) {
-  uint64_t sum = kChecksumStart;
-  for (size_t p = 0; p < model.shapes().size(); ++p) {
-    const std::vector<float> weights = model.Weights(p);
-    sum = Checksum(sum, weights.data(), weights.size());
-  }
-  return sum;
 }
 
 // Where the texts of a step go, on the device.
@@ -166,7 +153,7 @@ bool Train(const Settings& s) {
     if (!std::isfinite(loss)) return false;
     if (s.evaluate_every > 0 && i % s.evaluate_every == 0) Evaluate(s, text, i, &batch, &model);
   }
-  PrintChecksum(WeightsChecksum(model));
+  PrintChecksum(WeightsChecksum(model, model.shapes().size()));
   bool right = true;
   if (checker) {
     checker->Finish(model);

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "examples/support/compare.h"
 #include "examples/support/device.h"
+#include "examples/support/training.h"
 #include "examples/vgg/model.cuh"
 #include "examples/vgg/reference.h"
 
@@ -92,18 +92,10 @@ bool Train(const Settings& s) {
     if (!std::isfinite(loss)) return false;
     if (!reference) continue;
     const float expected = reference->ForwardBackward(images, labels);
-    worst.Note("loss", std::fabs(loss - expected) / expected);
-    for (size_t l = 0; l < model.layers().size(); ++l) {
-      worst.Note(model.layers()[l].name, RelativeError(model.Gradient(l), reference->Gradient(l)));
-    }
+    NoteStep(model, *reference, model.layers(), loss, expected, "", &worst);
     reference->Update(step);
   }
-  uint64_t sum = kChecksumStart;
-  for (size_t l = 0; l < model.layers().size(); ++l) {
-    const std::vector<float> weights = model.Weights(l);
-    sum = Checksum(sum, weights.data(), weights.size());
-  }
-  PrintChecksum(sum);
+  PrintChecksum(WeightsChecksum(model, model.layers().size()));
   const bool right = !reference || worst.Report();
   memory.FreeAll();
   return right;
