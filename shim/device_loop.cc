@@ -2,6 +2,7 @@
 #include "shim/device_loop.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "shim/device.h"
 #include "shim/settings.h"
@@ -32,11 +33,8 @@ constexpr uint64_t kMeasureEvery = 32;
 constexpr uint64_t kMeasuredFirst = 1;
 // A new plan is worth making when the period's measured time has moved by this much.
 constexpr double kDrift = 0.03;
-// So many planned periods in a row slower than plain managed memory, and the plan is given up.
-constexpr unsigned kSlowerLimit = 3;
-// A later plan that is slower than the best one by this much gives way to it.
-constexpr double kWorse = 0.01;
-constexpr uint64_t kLetGoLimit = 8;
+
+constexpr const char* kTooManyStreams = "more than 8 streams launch kernels";
 
 unsigned long long Count(uint64_t n) { return n; }
 
@@ -87,6 +85,7 @@ bool DeviceLoop::StartWatching() {
         HumanBytes(budget_).text(), HumanBytes(budget_ - traffic_.capacity()).text());
   }
   record_.Open(device_, budget_, traffic_.capacity());
+  inbox_.Open();
   if (executor_ == nullptr) {
     if (!hints_.Open()) return false;
     StartExecutor();
@@ -109,6 +108,7 @@ void DeviceLoop::StartExecutor() {
 
 void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
+  EmptyInbox(lock);  // it names allocations
   allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
@@ -122,20 +122,40 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   if (mode_ != Mode::kFits) residency_.Remove(allocation);
 }
 
-void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
-  launched_.generation = 0;
-  if (mode_.load(std::memory_order_relaxed) != Mode::kWatch || launch.capturing) return;
-  Lock lock(traffic_.mutex());
-  executor_->CatchUp(lock);
-  if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
-  if (!streams_.Remember(launch.stream, launch.per_thread))
-    return TurnOff("more than 8 streams launch kernels", lock);
+// Takes the lock, and sees first what others have left. While no plan runs nothing has to be
+// decided before a launch is submitted; then a thread that finds the lock taken leaves its launch
+// in the inbox and goes on: false. Where the program's thread plays the movers, it has to come in:
+// their clocks follow its own.
+bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
+  const bool may_pass = !turns_ && !planned_.load(std::memory_order_relaxed);
+  if (may_pass && !lock.try_lock() && inbox_.Put(launch)) return false;
+  if (!lock.owns_lock()) lock.lock();
+  TakeInbox(lock);
+  return mode_ == Mode::kWatch;
+}
 
-  const policy::PeriodState state = detector_.Feed(launch.signature);
-  Follow(launch.signature, lock);
-  if (schedule_ == nullptr) plain_.Launch(launch);
-  if (state.locked && state.position == 0) AtPeriodStart(state, lock);
-  if (mode_ == Mode::kOff) return;
+bool DeviceLoop::TakeInbox(Lock& lock) {
+  return inbox_.Take([&](const LaunchView& launch) { LearnLate(launch, lock); });
+}
+
+void DeviceLoop::EmptyInbox(Lock& lock) {
+  while (!TakeInbox(lock)) std::this_thread::yield();
+}
+
+// A launch that has gone on may be learned from, but no plan can begin with it. One that has begun
+// meanwhile did not expect it: threads that launch at the same time have no order to rely on.
+void DeviceLoop::LearnLate(const LaunchView& launch, Lock& lock) {
+  if (mode_ != Mode::kWatch) return;
+  if (schedule_ != nullptr) Break();
+  if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
+  detector_.Feed(launch.signature);
+  Shift(launch.signature);
+  plain_.Miss();
+  Keep(launch, lock);
+}
+
+// What a plan may be made of, and what the launch itself changes.
+void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
   if (schedule_ == nullptr && believed_) {  // from here on the driver moves pages by itself
     residency_.ForgetAll();
     believed_ = false;
@@ -148,6 +168,23 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
     record_.EndedReadMostly(*a);
     EndReadMostly(a, lock);
   }
+}
+
+void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
+  launched_.generation = 0;
+  if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
+  Lock lock(traffic_.mutex(), std::defer_lock);
+  if (!Enter(launch, lock)) return;
+  executor_->CatchUp(lock);
+  if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
+  if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
+
+  const policy::PeriodState state = detector_.Feed(launch.signature);
+  Follow(launch.signature, lock);
+  if (schedule_ == nullptr) plain_.Launch(launch);
+  if (state.locked && state.position == 0) AtPeriodStart(state, lock);
+  if (mode_ == Mode::kOff) return;
+  Keep(launch, lock);
   if (schedule_ == nullptr || !traffic_.active()) return;
   if (position_ == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
@@ -218,6 +255,10 @@ void DeviceLoop::Follow(uint64_t signature, Lock& lock) {
   if (schedule_ == nullptr && mode_ == Mode::kWatch) {
     if (PhaseState* phase = phases_.BeginsWith(signature, last_)) Adopt(phase, 0, lock);
   }
+  Shift(signature);
+}
+
+void DeviceLoop::Shift(uint64_t signature) {
   std::rotate(last_.begin(), last_.begin() + 1, last_.end());
   last_.back() = signature;
 }
@@ -325,6 +366,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   }
   phase_ = phase;
   schedule_ = phase->schedule;
+  planned_ = true;
   ++generation_;
   period_ = 0;
   position_ = 0;
@@ -383,59 +425,15 @@ void DeviceLoop::Break() {
   traffic_.Deactivate();
   timer_.Drop();
   schedule_.reset();
+  planned_ = false;
   phase_ = nullptr;
   plain_.Forget();
   record_.Broken();
 }
 
-void DeviceLoop::ReadPlainPeriods() {
-  PlainClock::Seconds seconds;
-  const uint32_t count = plain_.Collect(&seconds);
-  if (count == 0) return;
-  phase_->plain_seconds = seconds[0];
-  record_.PlainTook(seconds, count);
-}
-
-// What the period before the last one took, 0 when that is not known yet.
-double DeviceLoop::LastPeriodSeconds() {
-  if (boundaries_ < 2) return 0;
-  const CUevent begin = boundary_[boundaries_ % 2], end = boundary_[(boundaries_ + 1) % 2];
-  return hints_.Done(end) ? hints_.Elapsed(begin, end) : 0;
-}
-
-// Compares what a planned period took with the best plan so far and with plain managed memory: a
-// plan that does not pay is given up.
-void DeviceLoop::Judge(Lock& lock) {
-  if (streams_.empty()) return;
-  ReadPlainPeriods();
-  bool worse = false;
-  if (const double took = LastPeriodSeconds(); took > 0) {
-    statistics_.last_seconds = took;
-    statistics_.last_bound = schedule_->bound_seconds;
-    record_.Took(took);
-    PhaseState& p = *phase_;
-    p.slower = p.plain_seconds > 0 && took > p.plain_seconds ? p.slower + 1 : 0;
-    worse = p.best != nullptr && schedule_ != p.best && took > p.best_seconds * (1 + kWorse);
-    if (p.best == nullptr || took < p.best_seconds) {
-      p.best = schedule_;
-      p.best_seconds = took;
-    }
-  }
-  CUevent& now = boundary_[boundaries_++ % 2];
-  if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
-  streams_.RecordOnFirst(now);
-  if (phase_->slower >= kSlowerLimit) {
-    TurnOff("planned periods take longer than plain managed memory", lock);
-  } else if (worse) {
-    phase_->settled = true;
-    phase_->schedule = phase_->best;
-    record_.Note(false, "a later plan was slower than an earlier one, which runs again");
-    Adopt(phase_, 0, lock);
-  }
-}
-
 void DeviceLoop::OnStreamDestroy(CUstream stream) {
   Lock lock(traffic_.mutex());
+  EmptyInbox(lock);
   streams_.Forget(stream);
 }
 
@@ -445,53 +443,6 @@ void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent
   if (!traffic_.active()) return;
   const LaunchMark mark = streams_.Awaited(kind, stream, per_thread, event);
   if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
-}
-
-void DeviceLoop::LetGo(const char* what, Lock& lock) {
-  if (++statistics_.let_go == 1)
-    ATP_LOG_WARN("device %d: %s; the launch goes on without it", device_, what);
-  record_.Note(false, "%s; a launch went on without it", what);
-  if (statistics_.let_go >= kLetGoLimit) TurnOff(what, lock);
-}
-
-void DeviceLoop::TurnOff(const char* why, Lock& lock) {
-  traffic_.Deactivate();
-  schedule_.reset();
-  phase_ = nullptr;
-  if (executor_ != nullptr && !traffic_.Quiet()) {
-    executor_->Await(lock, [&] { return traffic_.Quiet(); });
-  }
-  // Nobody watches for writes from now on.
-  for (const auto& [id, allocation] : residency_.live()) {
-    if (allocation->read_mostly) EndReadMostly(allocation, lock);
-  }
-  mode_ = Mode::kOff;
-  ATP_LOG_WARN("device %d: no hints from now on: %s", device_, why);
-  record_.Note(true, "no hints any more: %s", why);
-}
-
-void DeviceLoop::Stop() {
-  Lock lock(traffic_.mutex());
-  if (mode_ == Mode::kFits) return;
-  traffic_.Deactivate();
-  mode_ = Mode::kOff;
-  if (executor_ != nullptr) executor_->Stop();
-  const Traffic::Counters& c = traffic_.counters();
-  const double mib = 1 << 20;
-  ATP_LOG_INFO(
-      "device %d: %llu periods seen, %llu planned, %llu plans, %llu breaks; moved %.1f MiB to the "
-      "host in %llu calls, "
-      "%.1f MiB to the device in %llu calls, %llu errors, %llu let go",
-      device_, Count(statistics_.periods), Count(statistics_.planned_periods),
-      Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
-      Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
-      Count(c.errors), Count(statistics_.let_go));
-  if (statistics_.last_bound > 0) {
-    ATP_LOG_INFO(
-        "device %d: last measured period %.3f ms, %.2f x bound_safe (as seen by the shim: whole "
-        "allocations, in the budget)",
-        device_, statistics_.last_seconds * 1e3, statistics_.last_seconds / statistics_.last_bound);
-  }
 }
 
 }  // namespace atp::shim

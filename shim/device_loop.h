@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop of one device: watches its launches, finds their period, has it planned, and lets the
 // movers execute the plan. Any thread; one lock (the traffic's), never held across a driver call
-// that may block.
+// that may block. A launch waits for the lock only while a plan runs: it must know then what is to
+// happen before it. Otherwise it leaves itself in an inbox when the lock is taken.
 #pragma once
 
 #include <cuda.h>
@@ -16,6 +17,7 @@
 #include "policy/period.h"
 #include "shim/executor.h"
 #include "shim/hints.h"
+#include "shim/launch_inbox.h"
 #include "shim/loop.h"
 #include "shim/loop_record.h"
 #include "shim/mover.h"
@@ -52,9 +54,15 @@ class DeviceLoop : private Traffic::Observer {
   void OnMoved(const Action& action, bool to_device) override;
   bool IsDuplicated(const Action& action) override;
   void EndReadMostly(Allocation* allocation, Lock& lock);
+  bool Enter(const LaunchView& launch, Lock& lock);
+  bool TakeInbox(Lock& lock);
+  void EmptyInbox(Lock& lock);
+  void LearnLate(const LaunchView& launch, Lock& lock);
+  void Keep(const LaunchView& launch, Lock& lock);
   bool StartWatching();
   void StartExecutor();
   void Follow(uint64_t signature, Lock& lock);
+  void Shift(uint64_t signature);
   void AtPlannedPeriod(Lock& lock);
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
@@ -75,7 +83,9 @@ class DeviceLoop : private Traffic::Observer {
   const uint64_t budget_;
   std::atomic<Mode> mode_{Mode::kFits};
   bool warned_ = false;
-  bool turns_ = false;  // the program's thread plays the movers (lane executor)
+  bool turns_ = false;                // the program's thread plays the movers (lane executor)
+  std::atomic<bool> planned_{false};  // `schedule_` is set; for those who do not have the lock
+  LaunchInbox inbox_;
 
   DriverHints hints_;
   Traffic traffic_;

@@ -38,6 +38,9 @@ struct Touch {
   bool reads = true, writes = true;
 };
 
+// A kernel, copy or set has at most so many; a graph that is launched as a whole may have more.
+inline constexpr size_t kMaxTouches = 64;
+
 struct LaunchView {
   uint64_t signature = 0;      // function and identities relative to allocations
   const char* name = nullptr;  // kernel or "memcpy_h2d", ...; may be null on the hot path

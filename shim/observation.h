@@ -18,7 +18,7 @@ namespace atp::shim {
 class Observation {
  public:
   // More touches than this are counted, not kept: the loop then sees the first ones.
-  static constexpr size_t kMaxTouches = 64;
+  static constexpr size_t kMaxTouches = shim::kMaxTouches;
 
   Observation(uint64_t identity, const char* name, CUstream stream, bool per_thread) {
     view_.name = name;

@@ -20,6 +20,7 @@ class PlainClock {
 
   explicit PlainClock(HintPort* port) : port_(port) {}
   void Launch(const LaunchView& launch);
+  void Miss();  // a launch of which it is too late to say when it began
   // A plan begins with the launch just seen: the `periods` before it, of `length` launches, are to
   // be timed. Gives how many of them can be.
   uint32_t Planned(uint32_t length, uint64_t periods);
@@ -30,10 +31,15 @@ class PlainClock {
 
  private:
   static constexpr uint64_t kRing = 4096;
-  CUevent At(uint64_t back) const { return ring_[(count_ - 1 - back) % kRing]; }
+  struct Begin {
+    CUevent event = nullptr;
+    bool known = false;
+  };
+  const Begin& At(uint64_t back) const { return ring_[(count_ - 1 - back) % kRing]; }
+  Begin& Next();
 
   HintPort* port_;
-  std::vector<CUevent> ring_;
+  std::vector<Begin> ring_;
   uint64_t count_ = 0;   // launches since the last Forget
   uint32_t length_ = 0;  // of the periods still to be read; 0 = none
   uint32_t periods_ = 0;

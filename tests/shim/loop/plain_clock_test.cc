@@ -38,6 +38,18 @@ TEST_F(PlainClockTest, ThePeriodsBeforeAPlanAreTimedTheNewestFirst) {
   EXPECT_EQ(clock_.Collect(&seconds_), 0u);
 }
 
+TEST_F(PlainClockTest, APeriodOfWhichABoundaryWasMissedIsNotClaimed) {
+  Period(400'000);
+  clock_.Miss();  // the beginning of the second period
+  Launch(200'000);
+  Launch(100'000);
+  clock_.Miss();  // in the middle of the third one
+  clock_.Launch({});
+  EXPECT_EQ(clock_.Planned(2, 3), 1u);
+  world_.Synchronize();
+  ASSERT_EQ(clock_.Collect(&seconds_), 1u);
+}
+
 TEST_F(PlainClockTest, OnlyWholePeriodsThatWereSeenAreClaimed) {
   EXPECT_EQ(clock_.Planned(2, 5), 0u);
   Period(200'000);

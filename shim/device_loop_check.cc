@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop's last step: what planned periods take is held against the best plan so far and against
+// plain managed memory, and what does not pay or does not work is given up.
+#include "shim/device_loop.h"
+#include "shim/shimlog.h"
+
+namespace atp::shim {
+namespace {
+
+// So many planned periods in a row slower than plain managed memory, and the plan is given up.
+constexpr unsigned kSlowerLimit = 3;
+// A later plan that is slower than the best one by this much gives way to it.
+constexpr double kWorse = 0.01;
+constexpr uint64_t kLetGoLimit = 8;
+
+unsigned long long Count(uint64_t n) { return n; }
+
+}  // namespace
+
+void DeviceLoop::ReadPlainPeriods() {
+  PlainClock::Seconds seconds;
+  const uint32_t count = plain_.Collect(&seconds);
+  if (count == 0) return;
+  phase_->plain_seconds = seconds[0];
+  record_.PlainTook(seconds, count);
+}
+
+// What the period before the last one took, 0 when that is not known yet.
+double DeviceLoop::LastPeriodSeconds() {
+  if (boundaries_ < 2) return 0;
+  const CUevent begin = boundary_[boundaries_ % 2], end = boundary_[(boundaries_ + 1) % 2];
+  return hints_.Done(end) ? hints_.Elapsed(begin, end) : 0;
+}
+
+// Compares what a planned period took with the best plan so far and with plain managed memory: a
+// plan that does not pay is given up.
+void DeviceLoop::Judge(Lock& lock) {
+  if (streams_.empty()) return;
+  ReadPlainPeriods();
+  bool worse = false;
+  if (const double took = LastPeriodSeconds(); took > 0) {
+    statistics_.last_seconds = took;
+    statistics_.last_bound = schedule_->bound_seconds;
+    record_.Took(took);
+    PhaseState& p = *phase_;
+    p.slower = p.plain_seconds > 0 && took > p.plain_seconds ? p.slower + 1 : 0;
+    worse = p.best != nullptr && schedule_ != p.best && took > p.best_seconds * (1 + kWorse);
+    if (p.best == nullptr || took < p.best_seconds) {
+      p.best = schedule_;
+      p.best_seconds = took;
+    }
+  }
+  CUevent& now = boundary_[boundaries_++ % 2];
+  if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
+  streams_.RecordOnFirst(now);
+  if (phase_->slower >= kSlowerLimit) {
+    TurnOff("planned periods take longer than plain managed memory", lock);
+  } else if (worse) {
+    phase_->settled = true;
+    phase_->schedule = phase_->best;
+    record_.Note(false, "a later plan was slower than an earlier one, which runs again");
+    Adopt(phase_, 0, lock);
+  }
+}
+
+void DeviceLoop::LetGo(const char* what, Lock& lock) {
+  if (++statistics_.let_go == 1)
+    ATP_LOG_WARN("device %d: %s; the launch goes on without it", device_, what);
+  record_.Note(false, "%s; a launch went on without it", what);
+  if (statistics_.let_go >= kLetGoLimit) TurnOff(what, lock);
+}
+
+void DeviceLoop::TurnOff(const char* why, Lock& lock) {
+  traffic_.Deactivate();
+  schedule_.reset();
+  planned_ = false;
+  phase_ = nullptr;
+  if (executor_ != nullptr && !traffic_.Quiet()) {
+    executor_->Await(lock, [&] { return traffic_.Quiet(); });
+  }
+  // Nobody watches for writes from now on.
+  for (const auto& [id, allocation] : residency_.live()) {
+    if (allocation->read_mostly) EndReadMostly(allocation, lock);
+  }
+  mode_ = Mode::kOff;
+  ATP_LOG_WARN("device %d: no hints from now on: %s", device_, why);
+  record_.Note(true, "no hints any more: %s", why);
+}
+
+void DeviceLoop::Stop() {
+  Lock lock(traffic_.mutex());
+  if (mode_ == Mode::kFits) return;
+  traffic_.Deactivate();
+  mode_ = Mode::kOff;
+  if (executor_ != nullptr) executor_->Stop();
+  const Traffic::Counters& c = traffic_.counters();
+  const double mib = 1 << 20;
+  ATP_LOG_INFO(
+      "device %d: %llu periods seen, %llu planned, %llu plans, %llu breaks; moved %.1f MiB to the "
+      "host in %llu calls, "
+      "%.1f MiB to the device in %llu calls, %llu errors, %llu let go",
+      device_, Count(statistics_.periods), Count(statistics_.planned_periods),
+      Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
+      Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
+      Count(c.errors), Count(statistics_.let_go));
+  if (statistics_.last_bound > 0) {
+    ATP_LOG_INFO(
+        "device %d: last measured period %.3f ms, %.2f x bound_safe (as seen by the shim: whole "
+        "allocations, in the budget)",
+        device_, statistics_.last_seconds * 1e3, statistics_.last_seconds / statistics_.last_bound);
+  }
+}
+
+}  // namespace atp::shim

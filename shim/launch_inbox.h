@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches that came while another thread had the lock of the loop: left here without waiting, and
+// looked at by whoever has the lock next. A ring in which each cell says whose turn it is (the
+// bounded queue by Dmitry Vyukov, 1024cores.net), so that neither side waits for the other. Put:
+// any thread. Take: with the lock of the loop held.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "shim/loop.h"
+
+namespace atp::shim {
+
+class LaunchInbox {
+ public:
+  static constexpr uint64_t kCells = 128;
+
+  void Open();  // memory for the cells, before the first Put
+  // False: no cell is free, or it touches more than a cell holds.
+  bool Put(const LaunchView& launch);
+  // Calls look(view) for each launch, in the order of Put, for one round of the ring at most, so
+  // that no thread is kept busy by the others for ever. False: one is only half written, and those
+  // behind it have to wait; it is a matter of nanoseconds, unless its thread has been put to sleep.
+  template <typename Look>
+  bool Take(Look look) {
+    for (uint64_t n = 0; cells_ != nullptr && n < kCells; ++n) {
+      Cell& cell = cells_[taken_ % kCells];
+      if (cell.turn.load(std::memory_order_acquire) != taken_ + 1) {
+        return claimed_.load(std::memory_order_acquire) == taken_;
+      }
+      const uint64_t number = taken_++;  // first: `look` may give up the lock for a while
+      look(cell.launch);
+      cell.turn.store(number + kCells, std::memory_order_release);
+    }
+    return true;
+  }
+
+ private:
+  struct Cell {
+    std::atomic<uint64_t> turn{0};  // = n: free for launch number n; = n + 1: holds it
+    LaunchView launch;
+    std::array<Touch, kMaxTouches> touches;
+  };
+  std::unique_ptr<Cell[]> cells_;
+  std::atomic<uint64_t> claimed_{0};
+  uint64_t taken_ = 0;
+};
+
+}  // namespace atp::shim

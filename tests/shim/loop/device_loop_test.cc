@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of a device between threads, on a driver of a few functions. What it does for a program
+// is tested on the simulated machine (tests/preload/closed_loop).
+#include "shim/device_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "shim/device.h"
+#include "tests/shim/fake_real.h"
+
+namespace atp::shim {
+namespace {
+
+constexpr uint64_t kMiB = 1ull << 20;
+thread_local std::function<void()> in_event_record;  // of the thread that calls
+std::atomic<uint64_t> prefetches;
+
+void InstallDriver() {
+  setenv("ATP_POLICY", "learned", 1);
+  setenv("ATP_BUDGET", "24MiB", 1);
+  setenv("ATP_LOG", "error", 1);
+  ReadSettings();
+  FakeReal::Install();
+  g_real.cuCtxPushCurrent_v2 = [](CUcontext) { return CUDA_SUCCESS; };
+  g_real.cuCtxPopCurrent_v2 = [](CUcontext*) { return CUDA_SUCCESS; };
+  g_real.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+  g_real.cuStreamCreate = [](CUstream* stream, unsigned) {
+    static std::atomic<uintptr_t> next{0x2000};
+    return *stream = reinterpret_cast<CUstream>(next++), CUDA_SUCCESS;
+  };
+  g_real.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+  g_real.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
+  g_real.cuEventCreate = [](CUevent* event, unsigned) {
+    static std::atomic<uintptr_t> next{0x100000};
+    return *event = reinterpret_cast<CUevent>(next++), CUDA_SUCCESS;
+  };
+  g_real.cuEventRecord = [](CUevent, CUstream) {
+    if (in_event_record) std::exchange(in_event_record, nullptr)();
+    return CUDA_SUCCESS;
+  };
+  g_real.cuEventQuery = [](CUevent) { return CUDA_SUCCESS; };
+  g_real.cuEventSynchronize = [](CUevent) { return CUDA_SUCCESS; };
+  g_real.cuEventElapsedTime_v2 = [](float* milliseconds, CUevent, CUevent) {
+    return *milliseconds = 1, CUDA_SUCCESS;
+  };
+  g_real.cuMemAdvise_v2 = [](CUdeviceptr, size_t, CUmem_advise, CUmemLocation) {
+    return CUDA_SUCCESS;
+  };
+  g_real.cuMemPrefetchAsync_v2 = [](CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
+    return ++prefetches, CUDA_SUCCESS;
+  };
+}
+
+// One loop for all tests: its movers' threads stay until the process ends.
+class DeviceLoopTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    InstallDriver();
+    ASSERT_NE(CurrentDevice(), nullptr);
+    loop_ = new DeviceLoop(0, FakeReal::current);
+    for (uint64_t i = 0; i < 8; ++i) {
+      const uint64_t address = 0x300000000000 + i * 4 * kMiB;
+      tensors_.push_back(g_tracker.Insert(address, 4 * kMiB, 4 * kMiB, FakeReal::current, 0));
+      loop_->OnAlloc(tensors_.back());
+    }
+  }
+  static void TearDownTestSuite() { loop_->Stop(); }
+
+  // Launches kernel number `which`, which reads and writes one tensor.
+  static void Launch(uint64_t which, uintptr_t stream) {
+    Touch touch;
+    touch.allocation = tensors_[which % tensors_.size()];
+    LaunchView launch;
+    launch.signature = which;
+    launch.stream = reinterpret_cast<CUstream>(stream);
+    launch.touches = &touch;
+    launch.touch_count = 1;
+    loop_->BeforeLaunch(launch);
+    loop_->AfterLaunch(launch);
+  }
+
+  static inline DeviceLoop* loop_ = nullptr;
+  static inline std::vector<Record*> tensors_;
+};
+
+// The first launch is in the middle of being looked at, and stays there until the other one has
+// gone out.
+TEST_F(DeviceLoopTest, ALaunchDoesNotWaitForOneOfAnotherThread) {
+  in_event_record = [] { std::thread([] { Launch(1, 0x20); }).join(); };
+  Launch(0, 0x10);
+  EXPECT_FALSE(in_event_record) << "the first launch was not looked at";
+}
+
+TEST_F(DeviceLoopTest, MoreLaunchesThanAreKeptForOneWhoLooksStillGetThrough) {
+  std::thread other;
+  in_event_record = [&] {
+    std::atomic<uint64_t> out{0};
+    other = std::thread([&out] {
+      for (uint64_t i = 0; i < LaunchInbox::kCells; ++i, ++out) Launch(i, 0x20);
+      Launch(0, 0x20);  // has to wait for the first thread
+    });
+    while (out < LaunchInbox::kCells) std::this_thread::yield();
+  };
+  Launch(0, 0x10);
+  other.join();
+}
+
+// Threads that launch, allocate, free and destroy streams as they like; afterwards, when one thread
+// launches in periods, a plan is made and memory moves as if nothing had been.
+TEST_F(DeviceLoopTest, AfterThreadsThatLaunchedInNoOrderAPeriodIsStillFoundAndPlanned) {
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      for (uint64_t i = 0; i < 500; ++i) {
+        Launch(100 + 17 * i * i % 1000 + t, 0x10 + t);
+        if (i % 50 == t) loop_->OnStreamDestroy(reinterpret_cast<CUstream>(0x10 + t));
+        if (i % 50 == 10 * t) {
+          Record* extra = g_tracker.Insert(0x400000000000 + t * 4 * kMiB, 2 * kMiB, 2 * kMiB,
+                                           FakeReal::current, 0);
+          loop_->OnAlloc(extra);
+          loop_->OnFree(extra);
+          g_tracker.Remove(extra);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  prefetches = 0;
+  while (prefetches < 100) {
+    for (uint64_t i = 0; i < tensors_.size(); ++i) Launch(i, 0x10);
+  }
+}
+
+}  // namespace
+}  // namespace atp::shim
