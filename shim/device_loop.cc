@@ -123,14 +123,19 @@ void DeviceLoop::OnFree(Allocation* allocation) {
 }
 
 // Takes the lock, and sees first what others have left. While no plan runs nothing has to be
-// decided before a launch is submitted; then a thread that finds the lock taken leaves its launch
-// in the inbox and goes on: false. Where the program's thread plays the movers, it has to come in:
-// their clocks follow its own.
+// decided before a launch is submitted: then a thread that finds the lock taken, or more left than
+// it should spend its time on, leaves its launch there too and goes on: false. Where there is no
+// room for it any more it is not seen at all: what launches that fast from several threads has no
+// period. The thread has to come in where it plays the movers (their clocks follow its own), and
+// with graphs of more touches than the inbox takes.
 bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
-  const bool may_pass = !turns_ && !planned_.load(std::memory_order_relaxed);
-  if (may_pass && !lock.try_lock() && inbox_.Put(launch)) return false;
-  if (!lock.owns_lock()) lock.lock();
-  TakeInbox(lock);
+  if (turns_ || planned_.load(std::memory_order_relaxed) || launch.touch_count > kMaxTouches) {
+    lock.lock();
+    EmptyInbox(lock);
+  } else if (!lock.try_lock() || !TakeInbox(lock)) {
+    inbox_.Put(launch);
+    return false;
+  }
   return mode_ == Mode::kWatch;
 }
 

@@ -21,21 +21,21 @@ class LaunchInbox {
   void Open();  // memory for the cells, before the first Put
   // False: no cell is free, or it touches more than a cell holds.
   bool Put(const LaunchView& launch);
-  // Calls look(view) for each launch, in the order of Put, for one round of the ring at most, so
-  // that no thread is kept busy by the others for ever. False: one is only half written, and those
-  // behind it have to wait; it is a matter of nanoseconds, unless its thread has been put to sleep.
+  // Calls look(view) for the launches that are there, in the order of Put, but for no more than
+  // kAtOnce, so that no thread is kept busy by the others. True: none is left. (One that is half
+  // written counts as there, and hides those behind it: a matter of nanoseconds, unless its thread
+  // has been put to sleep.)
+  static constexpr unsigned kAtOnce = 8;
   template <typename Look>
   bool Take(Look look) {
-    for (uint64_t n = 0; cells_ != nullptr && n < kCells; ++n) {
+    for (unsigned n = 0; cells_ != nullptr && n < kAtOnce; ++n) {
       Cell& cell = cells_[taken_ % kCells];
-      if (cell.turn.load(std::memory_order_acquire) != taken_ + 1) {
-        return claimed_.load(std::memory_order_acquire) == taken_;
-      }
+      if (cell.turn.load(std::memory_order_acquire) != taken_ + 1) break;
       const uint64_t number = taken_++;  // first: `look` may give up the lock for a while
       look(cell.launch);
       cell.turn.store(number + kCells, std::memory_order_release);
     }
-    return true;
+    return claimed_.load(std::memory_order_acquire) == taken_;
   }
 
  private:

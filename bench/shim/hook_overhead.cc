@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -95,22 +98,112 @@ CUdeviceptr Allocate(const Driver& driver, size_t bytes) {
   return address;
 }
 
+CUfunction KernelOfWords(size_t words) { return reinterpret_cast<CUfunction>(words); }
+
+// Eight tensors as the arguments of launches. The order of the arguments makes a launch another one
+// for whoever looks at what it touches.
+class Arguments {
+ public:
+  static constexpr size_t kCount = 8;
+  Arguments(const Driver& driver, size_t bytes) : driver_(driver) {
+    for (CUdeviceptr& address : memory_) address = Allocate(driver, bytes);
+    for (size_t i = 0; i < 2 * kCount; ++i) parameters_[i] = &memory_[i % kCount];
+  }
+  ~Arguments() {
+    for (CUdeviceptr address : memory_) driver_.free(address);
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+  void Launch(size_t order, CUstream stream) {
+    driver_.launch(KernelOfWords(kCount), 1, 1, 1, 32, 1, 1, 0, stream,
+                   parameters_ + order % kCount, nullptr);
+  }
+  CUdeviceptr operator[](size_t i) const { return memory_[i % kCount]; }
+
+ private:
+  const Driver& driver_;
+  CUdeviceptr memory_[kCount];
+  void* parameters_[2 * kCount];
+};
+
+// Launches that never repeat in a period (xorshift).
+class NoOrder {
+ public:
+  explicit NoOrder(uint64_t seed) : state_(seed) {}
+  uint64_t Next() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    return state_ ^= state_ << 17;
+  }
+
+ private:
+  uint64_t state_;
+};
+
 // A round is short enough that some of them are not disturbed, however busy the machine is.
-double MeasureLaunch(const Driver& driver, size_t words, int rounds, int calls) {
-  std::vector<CUdeviceptr> memory;
-  for (int i = 0; i < 8; ++i) memory.push_back(Allocate(driver, 4u << 20));
-  std::vector<CUdeviceptr> structure(words);
-  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % 8];
-  void* parameters[8];
-  for (int i = 0; i < 8; ++i) parameters[i] = words > 8 ? structure.data() : &memory[i];
-  const auto function = reinterpret_cast<CUfunction>(words);
-  const double ns = Best(rounds, calls, [&](int call) {
-    // Sixteen different launches in turn, so that there is a period to find.
-    driver.launch(function, 1 + static_cast<unsigned>(call) % 16, 1, 1, 32, 1, 1, 0, nullptr,
-                  parameters, nullptr);
+double MeasureLaunch(const Driver& driver, int rounds) {
+  Arguments arguments(driver, 1u << 20);
+  NoOrder order(1);
+  return Best(rounds, 10000, [&](int) { arguments.Launch(order.Next(), nullptr); });
+}
+
+// A period of 64 launches: two use memory that does not fit beside the rest, so that there is a
+// plan, and it moves them in turn. The other launches are timed, which have nothing to wait for.
+double MeasurePlannedLaunch(const Driver& driver, int rounds) {
+  constexpr int kPeriod = 64, kMoving = 2;
+  Arguments arguments(driver, 1u << 20);
+  CUdeviceptr moving[kMoving];
+  for (CUdeviceptr& address : moving) address = Allocate(driver, 4u << 20);
+  double best = 1e30;
+  for (int round = 0; round < 50 * rounds; ++round) {
+    for (CUdeviceptr& address : moving) {
+      void* parameter[] = {&address};
+      driver.launch(KernelOfWords(1), 1, 1, 1, 32, 1, 1, 0, nullptr, parameter, nullptr);
+    }
+    best = std::min(best, Best(1, kPeriod - kMoving, [&](int call) {
+                      arguments.Launch(static_cast<size_t>(call), nullptr);
+                    }));
+  }
+  for (CUdeviceptr address : moving) driver.free(address);
+  return best;
+}
+
+// 4 KiB of arguments, all of them pointers.
+double MeasureLargeLaunch(const Driver& driver, int rounds) {
+  constexpr size_t kWords = 512;
+  Arguments arguments(driver, 1u << 20);
+  CUdeviceptr structure[kWords];
+  for (size_t i = 0; i < kWords; ++i) structure[i] = arguments[i];
+  void* parameters[] = {structure};
+  return Best(rounds, 500, [&](int) {
+    driver.launch(KernelOfWords(kWords), 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr);
   });
-  for (CUdeviceptr address : memory) driver.free(address);
-  return ns;
+}
+
+// Threads launch at the same time, each on a stream of its own: what one of them pays a launch on
+// average, in the middle one of several runs. (In the best one they did not run at the same time.)
+double MeasureThreads(const Driver& driver, int rounds) {
+  constexpr int kThreads = 2, kCalls = 20000;
+  Arguments arguments(driver, 1u << 20);
+  std::vector<double> runs;
+  for (int round = 0; round < rounds; ++round) {
+    std::array<double, kThreads> ns;
+    std::vector<std::thread> threads;
+    std::atomic<int> ready{0};
+    for (int t = 0; t < kThreads; ++t) {
+      threads.emplace_back([&, t] {
+        const auto stream = reinterpret_cast<CUstream>(uintptr_t{0x10} + static_cast<uintptr_t>(t));
+        NoOrder order(static_cast<uint64_t>(t) + 1);
+        ++ready;
+        while (ready < kThreads) std::this_thread::yield();
+        ns[t] = Best(1, kCalls, [&](int) { arguments.Launch(order.Next(), stream); });
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    runs.push_back(*std::max_element(ns.begin(), ns.end()));
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs[runs.size() / 2];
 }
 
 // A kernel that does nothing, with eight parameters. Only what a burst takes of the thread counts.
@@ -171,11 +264,14 @@ double MeasureLookup(const Driver& driver, int rounds) {
 int Measure(bool launches_only, int rounds) {
   const Driver driver = Open(false);
   Json figures;
-  figures["launch"] = MeasureLaunch(driver, 8, rounds, 10000);
-  if (launches_only) {
-    // 4 KiB of arguments, all of them pointers.
-    figures["launch_4k"] = MeasureLaunch(driver, 512, 5 * rounds, 500);
-  } else {
+  // 4 MiB more than the budget that Compare gives.
+  const CUdeviceptr ballast = Allocate(driver, 8u << 20);
+  figures["launch"] = MeasureLaunch(driver, rounds);
+  figures["launch_threads"] = MeasureThreads(driver, rounds);
+  if (launches_only) figures["launch_4k"] = MeasureLargeLaunch(driver, 5 * rounds);
+  driver.free(ballast);
+  figures["launch_planned"] = MeasurePlannedLaunch(driver, rounds);
+  if (!launches_only) {
     figures["lookup"] = MeasureLookup(driver, rounds);
     for (size_t live : {20000, 200000}) {
       figures["large"][std::to_string(live)] =
@@ -246,12 +342,16 @@ Json Compare(const std::string& shim, int rounds) {
   const Json none = RunSelf("", {}, "--measure", rounds);
   const Json none_launch = RunSelf("", {}, "--measure-launches", rounds);
   const Json fits = RunSelf(shim, {}, "--measure", rounds);
-  // 32 MiB are in use while launches are timed; the budget below makes them move.
+  // 24 MiB are in use while launches are timed; of the budget below 20 are for managed memory.
   const Json over =
       RunSelf(shim, {{"ATP_BUDGET", "24MiB"}, {"ATP_LOG", "error"}}, "--measure-launches", rounds);
   Json result;
-  result["launch_ns"] = {
-      {"none", none["launch"]}, {"fits", fits["launch"]}, {"oversubscribed", over["launch"]}};
+  const auto launches = [&](const char* name) {
+    return Json{{"none", none[name]}, {"fits", fits[name]}, {"oversubscribed", over[name]}};
+  };
+  result["launch_ns"] = launches("launch");
+  result["launch_planned_ns"] = launches("launch_planned");
+  result["launch_threads_ns"] = launches("launch_threads");
   result["launch_4k_ns"] = {{"none", none_launch["launch_4k"]},
                             {"oversubscribed", over["launch_4k"]}};
   result["lookup_ns"] = {{"none", none["lookup"]}, {"shim", fits["lookup"]}};
@@ -279,9 +379,14 @@ Json CompareReal(const std::string& shim, int rounds) {
 
 void PrintTable(const Json& r) {
   printf("%-34s %12s %12s %16s\n", "nanoseconds", "without", "with, fits", "oversubscribed");
-  printf("%-34s %12.1f %12.1f %16.1f\n", "launch, 8 arguments",
-         r["launch_ns"]["none"].get<double>(), r["launch_ns"]["fits"].get<double>(),
-         r["launch_ns"]["oversubscribed"].get<double>());
+  const std::pair<const char*, const char*> launches[] = {
+      {"launch_ns", "launch, 8 arguments, no period"},
+      {"launch_planned_ns", "launch, 8 arguments, planned"},
+      {"launch_threads_ns", "launch, no period, 2 threads"}};
+  for (const auto& [key, words] : launches) {
+    printf("%-34s %12.1f %12.1f %16.1f\n", words, r[key]["none"].get<double>(),
+           r[key]["fits"].get<double>(), r[key]["oversubscribed"].get<double>());
+  }
   printf("%-34s %12.1f %12s %16.1f\n", "launch, 4 KiB of arguments",
          r["launch_4k_ns"]["none"].get<double>(), "",
          r["launch_4k_ns"]["oversubscribed"].get<double>());

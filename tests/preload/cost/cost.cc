@@ -19,17 +19,26 @@ CUdeviceptr Allocate(size_t bytes) {
   return address;
 }
 
-// A kernel with `words` words of arguments, all of them pointers.
-void Launch(int count, size_t words) {
+// A kernel with `words` words of arguments, all of them pointers, in the same order each time; or
+// in another one from launch to launch, without a period (xorshift).
+void Launch(int count, size_t words, bool no_order) {
+  constexpr size_t kTensors = 8;
   std::vector<CUdeviceptr> memory;
-  for (int i = 0; i < 8; ++i) memory.push_back(Allocate(4 * kMiB));
+  for (size_t i = 0; i < kTensors; ++i) memory.push_back(Allocate(4 * kMiB));
   std::vector<CUdeviceptr> structure(words);
-  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % 8];
-  void* parameters[8];
-  for (int i = 0; i < 8; ++i) parameters[i] = words > 8 ? structure.data() : &memory[i];
+  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % kTensors];
+  void* parameters[2 * kTensors];
+  for (size_t i = 0; i < 2 * kTensors; ++i) parameters[i] = &memory[i % kTensors];
+  void* in_structure[] = {structure.data()};
+  uint64_t order = 1;
   for (int i = 0; i < count; ++i) {
-    cuLaunchKernel(reinterpret_cast<CUfunction>(words), 1 + static_cast<unsigned>(i) % 16, 1, 1, 32,
-                   1, 1, 0, nullptr, parameters, nullptr);
+    if (no_order) {
+      order ^= order << 13;
+      order ^= order >> 7;
+      order ^= order << 17;
+    }
+    cuLaunchKernel(reinterpret_cast<CUfunction>(words), 1, 1, 1, 32, 1, 1, 0, nullptr,
+                   words > kTensors ? in_structure : parameters + order % kTensors, nullptr);
   }
 }
 
@@ -58,8 +67,9 @@ int main(int argc, char** argv) {
   const int count = atoi(argv[2]);
   const auto is = [&](const char* name) { return strcmp(argv[1], name) == 0; };
   if (cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000)) != CUDA_SUCCESS) return 1;
-  if (is("launch")) Launch(count, 8);
-  if (is("launch_4k")) Launch(count, 512);
+  if (is("launch")) Launch(count, 8, false);
+  if (is("launch_4k")) Launch(count, 512, false);
+  if (is("launch_no_order")) Launch(count, 8, true);
   if (is("alloc_free_2m")) AllocFree(count, 2 * kMiB);
   if (is("alloc_free_64k")) AllocFree(count, 64 << 10);
   if (is("lookup")) Lookup(count);

@@ -18,11 +18,13 @@ import sys
 
 SKIPPED = 77
 MORE, FEWER = 1.10, 0.75  # of the table's count
-# name: (case, calls, environment). A watched launch is one that the shim looks at.
+# name: (case, calls, environment). A watched launch is one that the shim looks at. With more memory than fits, the loop learns from each.
 WATCHED = {"ATP_TRACE": "/dev/null"}
+TOO_MUCH = {"ATP_BUDGET": "24MiB"}
 CASES = {
     "launch, working set fits": ("launch", 2000, {}),
     "launch, looked at": ("launch", 2000, WATCHED),
+    "launch, working set does not fit": ("launch_no_order", 2000, TOO_MUCH),
     "launch, 4 KiB of arguments, looked at": ("launch_4k", 500, WATCHED),
     "allocation and free, 2 MiB": ("alloc_free_2m", 500, {}),
     "allocation and free, 64 KiB": ("alloc_free_64k", 500, {}),

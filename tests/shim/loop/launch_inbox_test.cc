@@ -23,8 +23,9 @@ class LaunchInboxTest : public testing::Test {
   }
   std::vector<uint64_t> Take() {
     std::vector<uint64_t> signatures;
-    EXPECT_TRUE(
-        inbox_.Take([&](const LaunchView& launch) { signatures.push_back(launch.signature); }));
+    while (
+        !inbox_.Take([&](const LaunchView& launch) { signatures.push_back(launch.signature); })) {
+    }
     return signatures;
   }
   LaunchInbox inbox_;
@@ -57,6 +58,15 @@ TEST_F(LaunchInboxTest, AFullInboxRefusesUntilSomebodyLooks) {
     EXPECT_FALSE(Put(0));
     EXPECT_EQ(Take().size(), LaunchInbox::kCells);
   }
+}
+
+TEST_F(LaunchInboxTest, NobodyLooksAtMoreThanAFewAtOnce) {
+  for (uint64_t i = 0; i < LaunchInbox::kAtOnce + 1; ++i) Put(i);
+  unsigned looked = 0;
+  EXPECT_FALSE(inbox_.Take([&](const LaunchView&) { ++looked; }));
+  EXPECT_EQ(looked, LaunchInbox::kAtOnce);
+  EXPECT_TRUE(inbox_.Take([&](const LaunchView&) { ++looked; }));
+  EXPECT_EQ(looked, LaunchInbox::kAtOnce + 1);
 }
 
 TEST_F(LaunchInboxTest, WhoLooksMayLookAgainMeanwhile) {
