@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the doctor concludes from what was found. Pure: no process, no file.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -27,7 +28,7 @@ const std::pair<const char*, const char*> kLookupWays[] = {
     {"dlsym_handle", "dlsym on a handle"},
     {"dlsym_default", "dlsym on RTLD_DEFAULT"},
     {"get_proc_address", "cuGetProcAddress"},
-    {"get_proc_address_v2", "cuGetProcAddress_v2 (the CUDA runtime)"}};
+    {"get_proc_address_v2", "cuGetProcAddress_v2"}};
 
 uint64_t Number(const Json& object, const char* key) {
   return object.contains(key) && object[key].is_number() ? object[key].get<uint64_t>() : 0;
@@ -73,6 +74,34 @@ void SayFramework(const Json& framework, std::ostringstream* out) {
   if (framework["sets"].empty()) *out << "\n";
 }
 
+std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Who asks is known by the place of the call. What somebody asks the runtime for
+// (cudaGetDriverEntryPoint) comes from there, as its own look-ups do.
+void SayLookups(const Json& program, std::ostringstream* out) {
+  for (const auto& [key, words] : kLookupWays) {
+    const uint64_t count = Number(program["lookups"], key);
+    if (count == 0) continue;
+    *out << "looks up      " << count << " functions by " << words << "\n";
+    for (const Json& site : program["lookup_sites"]) {
+      if (site["way"] != key) continue;
+      const std::string name = BaseName(site["object"]);
+      *out << "  " << site["count"] << " from " << name;
+      if (name.rfind("libcudart", 0) == 0) *out << ", the CUDA runtime";
+      *out << " (places in its code: " << site["places"] << ")\n";
+    }
+  }
+  for (const Json& entry : program["runtime_entries"]) {
+    *out << "looks up      through the runtime: " << BaseName(entry["object"]) << " links "
+         << entry["symbol"].get<std::string>() << "\n";
+  }
+  for (const Json& site : program["lookup_sites"]) {
+    if (site["way"] != "runtime_entry") continue;
+    *out << "looks up      through the runtime: " << BaseName(site["object"])
+         << " finds cudaGetDriverEntryPoint by dlsym\n";
+  }
+}
+
 void SayProgram(const Json& program, std::ostringstream* out) {
   *out << "program       " << program["file"].get<std::string>();
   if (program.contains("exit_code")) *out << ", ended with " << program["exit_code"];
@@ -81,11 +110,7 @@ void SayProgram(const Json& program, std::ostringstream* out) {
     SayFramework(framework, out);
   }
   if (!program.contains("hooks")) return;
-  for (const auto& [key, words] : kLookupWays) {
-    if (const uint64_t count = Number(program["lookups"], key)) {
-      *out << "looks up      " << count << " functions by " << words << "\n";
-    }
-  }
+  SayLookups(program, out);
   std::map<std::string, int> linked;
   for (const Json& import : program["linked"]) ++linked[import["object"]];
   for (const auto& [object, count] : linked) {
@@ -103,6 +128,22 @@ void SayProgram(const Json& program, std::ostringstream* out) {
     const Json& entry = program["native"][why];
     *out << "stays plain   " << entry["count"] << " allocations, " << FormatBytes(entry["bytes"])
          << ": " << words << "\n";
+  }
+}
+
+// One entry for each object and way: how many look-ups, from how many places in its code.
+void AddLookupSites(const Json& sites, Json* to) {
+  for (const Json& site : sites) {
+    auto same = std::find_if(to->begin(), to->end(), [&](const Json& known) {
+      return known["object"] == site["object"] && known["way"] == site["way"];
+    });
+    if (same == to->end()) {
+      to->push_back(
+          {{"object", site["object"]}, {"way", site["way"]}, {"count", 0}, {"places", 0}});
+      same = to->end() - 1;
+    }
+    (*same)["count"] = Number(*same, "count") + Number(site, "count");
+    (*same)["places"] = Number(*same, "places") + 1;
   }
 }
 
@@ -150,17 +191,26 @@ Json DescribeFrameworks(const std::vector<frameworks::Recognised>& all) {
 }
 
 Json MergeReports(const std::vector<Json>& reports) {
-  Json merged = {{"processes", reports.size()}, {"active", false},
-                 {"hooks", Json::object()},     {"lookups", Json::object()},
-                 {"linked", Json::array()},     {"native", Json::object()},
-                 {"unseen", Json::array()},     {"own_managed", Json::object()},
-                 {"refused_exports", 0},        {"asked_before_allocating", false},
-                 {"ever_managed", false},       {"namespaces", 1}};
+  Json merged = {{"processes", reports.size()},
+                 {"active", false},
+                 {"hooks", Json::object()},
+                 {"lookups", Json::object()},
+                 {"linked", Json::array()},
+                 {"native", Json::object()},
+                 {"runtime_entries", Json::array()},
+                 {"lookup_sites", Json::array()},
+                 {"unseen", Json::array()},
+                 {"own_managed", Json::object()},
+                 {"refused_exports", 0},
+                 {"asked_before_allocating", false},
+                 {"ever_managed", false},
+                 {"namespaces", 1}};
   for (const Json& report : reports) {
     merged["active"] = merged["active"].get<bool>() || report["active"].get<bool>();
     AddNumbers(report["hooks"], &merged["hooks"]);
     AddNumbers(report["lookups"], &merged["lookups"]);
-    for (const char* list : {"linked", "unseen"}) {
+    AddLookupSites(report["lookup_sites"], &merged["lookup_sites"]);
+    for (const char* list : {"linked", "unseen", "runtime_entries"}) {
       for (const Json& import : report[list]) merged[list].push_back(import);
     }
     AddNumbers(report["own_managed"], &merged["own_managed"]);

@@ -19,6 +19,7 @@
   .cfi_adjust_cfa_offset 8
   subq $8, %rsp                 // the callee wants the stack aligned to 16 bytes
   .cfi_adjust_cfa_offset 8
+  movq 24(%rsp), %rdx           // who calls, as a third argument
   call \route                   // rax = value, rdx = answered
   addq $8, %rsp
   .cfi_adjust_cfa_offset -8

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <string.h>
 
 #include "shim/resolve.h"
 #include "shim/unseen.h"
@@ -11,8 +12,9 @@ namespace atp::shim {
 
 constinit Findings g_findings{};
 
-const char* const kLookupNames[kLookups] = {"dlsym_handle", "dlsym_default", "get_proc_address",
-                                            "get_proc_address_v2", "second_driver"};
+const char* const kLookupNames[kLookups] = {"dlsym_handle",     "dlsym_default",
+                                            "get_proc_address", "get_proc_address_v2",
+                                            "second_driver",    "runtime_entry"};
 const char* const kWhyNativeNames[kWhysNative] = {"small", "capture", "device",   "refused",
                                                   "pool",  "range",   "exporter", "switched_off"};
 
@@ -62,13 +64,18 @@ int VisitObject(dl_phdr_info* info, size_t, void* data) {
     const ElfW(Sym)& symbol = dynamic.symbols[i];
     const char* name = dynamic.names + symbol.st_name;
     if (symbol.st_shndx != SHN_UNDEF || name[0] != 'c' || name[1] != 'u') continue;
-    if (HookOfName(name) != nullptr || IsUnseen(name))
+    if (HookOfName(name) != nullptr || IsUnseen(name) || IsRuntimeEntry(name))
       visit.visit(info->dlpi_name, name, visit.context);
   }
   return 0;
 }
 
 }  // namespace
+
+bool IsRuntimeEntry(const char* name) {
+  constexpr char kBeginning[] = "cudaGetDriverEntryPoint";
+  return strncmp(name, kBeginning, sizeof kBeginning - 1) == 0;
+}
 
 void ForEachImport(void (*visit)(const char*, const char*, void*), void* context) {
   Visit data{visit, context};

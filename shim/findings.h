@@ -16,8 +16,9 @@ enum class Lookup : uint8_t {
   kGetProcAddress,    // of the driver, version 1
   kGetProcAddressV2,  // version 2
   kSecondDriver,      // answered untouched: a function of another copy of the driver
+  kRuntimeEntry,      // dlsym of the runtime's cudaGetDriverEntryPoint, whatever it is asked then
 };
-inline constexpr size_t kLookups = 5;
+inline constexpr size_t kLookups = 6;
 extern const char* const kLookupNames[kLookups];
 
 enum class WhyNative : uint8_t {
@@ -34,7 +35,7 @@ inline constexpr size_t kWhysNative = 8;
 extern const char* const kWhyNativeNames[kWhysNative];
 
 struct Findings {
-  std::atomic<uint64_t> lookups[kLookups];  // that were answered with a hook, but for the last
+  std::atomic<uint64_t> lookups[kLookups];  // answered with a hook, but for the last two
   std::atomic<uint64_t> native_count[kWhysNative], native_bytes[kWhysNative];
   std::atomic<uint64_t> refused_exports;
   std::atomic<uint64_t> own_managed_count, own_managed_bytes;  // of the program: left to it
@@ -51,7 +52,8 @@ inline void Count(WhyNative why, uint64_t bytes) {
 }
 
 // Calls visit(file, symbol) for each function that a loaded object imports by name and that is
-// hooked, or unseen (unseen.h).
+// hooked, or unseen (unseen.h), or the runtime's cudaGetDriverEntryPoint in one of its forms.
+bool IsRuntimeEntry(const char* name);
 void ForEachImport(void (*visit)(const char* file, const char* symbol, void* context),
                    void* context);
 

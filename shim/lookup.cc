@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "shim/findings.h"
+#include "shim/lookup_sites.h"
 #include "shim/nvml.h"
 #include "shim/reentry.h"
 #include "shim/resolve.h"
@@ -22,7 +23,8 @@ using DlsymFunction = void* (*)(void*, const char*);
 
 extern "C" {
 __attribute__((visibility("hidden"))) DlsymFunction atp_real_dlsym = nullptr;
-__attribute__((visibility("hidden"))) AtpDlAnswer AtpRouteDlsym(void* handle, const char* name);
+__attribute__((visibility("hidden"))) AtpDlAnswer AtpRouteDlsym(void* handle, const char* name,
+                                                                const void* caller);
 }
 
 namespace atp::shim {
@@ -32,7 +34,7 @@ bool IsDriverName(const char* name) {
   return name != nullptr && name[0] == 'c' && name[1] == 'u' && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-AtpDlAnswer RouteHookName(void* handle, const HookRow& row) {
+AtpDlAnswer RouteHookName(void* handle, const HookRow& row, const void* caller) {
   constexpr AtpDlAnswer kPass = {nullptr, 0};
   void* found = RealDlsym(handle, row.symbol);
   const bool found_us = found == row.hook;
@@ -46,17 +48,17 @@ AtpDlAnswer RouteHookName(void* handle, const HookRow& row) {
       const bool loaded = !off && Resolve(nullptr, /*load=*/false) && RealAddress(row) != nullptr;
       if (!loaded) RealDlsym(RTLD_NEXT, row.symbol);  // once more, for dlerror
       if (loaded) dlerror();                          // and here it must be silent
-      if (loaded) Count(Lookup::kDlsymDefault);
+      if (loaded) Count(Lookup::kDlsymDefault, caller);
       return {loaded ? row.hook : nullptr, 1};
     }
   }
   if (found == nullptr) return kPass;
   if (!off) Resolve(found, /*load=*/false);
   if (!off && Resolved() && RealAddress(row) == found) {
-    Count(handle == RTLD_DEFAULT ? Lookup::kDlsymDefault : Lookup::kDlsymHandle);
+    Count(handle == RTLD_DEFAULT ? Lookup::kDlsymDefault : Lookup::kDlsymHandle, caller);
     return {row.hook, 1};
   }
-  if (!off && RealAddress(row) != nullptr) Count(Lookup::kSecondDriver);
+  if (!off && RealAddress(row) != nullptr) Count(Lookup::kSecondDriver, caller);
   return found_us ? AtpDlAnswer{found, 1} : kPass;  // a second driver, or another library's hook
 }
 
@@ -93,13 +95,14 @@ void* RealDlsym(void* handle, const char* name) {
 
 }  // namespace atp::shim
 
-AtpDlAnswer AtpRouteDlsym(void* handle, const char* name) {
+AtpDlAnswer AtpRouteDlsym(void* handle, const char* name, const void* caller) {
   using namespace atp::shim;
   constexpr AtpDlAnswer kPass = {nullptr, 0};
   if (atp_real_dlsym == nullptr)
     atp_real_dlsym = reinterpret_cast<DlsymFunction>(NextFunction("dlsym"));
   if (handle == RTLD_NEXT) return kPass;
   if (IsNvmlName(name)) return RouteNvmlName(handle, name);
+  if (name != nullptr && IsRuntimeEntry(name)) Count(Lookup::kRuntimeEntry, caller);
   if (!IsDriverName(name)) return kPass;
   if (t_hook_depth != 0) return kPass;
   const HookRow* row = HookOfName(name);
@@ -109,5 +112,5 @@ AtpDlAnswer AtpRouteDlsym(void* handle, const char* name) {
   }
   Reentry guard;
   ReadSettings();
-  return RouteHookName(handle, *row);
+  return RouteHookName(handle, *row, caller);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/report.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include "shim/counters.h"
 #include "shim/findings.h"
 #include "shim/lifecycle.h"
+#include "shim/lookup_sites.h"
 #include "shim/placement.h"
 #include "shim/report_page.h"
 #include "shim/resolve.h"
@@ -42,20 +45,41 @@ unsigned long long Load(const std::atomic<uint64_t>& counter) {
   return counter.load(std::memory_order_relaxed);
 }
 
+enum class Import : uint8_t { kHooked, kUnseen, kRuntimeEntry };
+Import KindOf(const char* symbol) {
+  if (IsRuntimeEntry(symbol)) return Import::kRuntimeEntry;
+  return IsUnseen(symbol) ? Import::kUnseen : Import::kHooked;
+}
+
 struct Imports {
   JsonFile* file;
-  bool unseen = false;  // which ones are wanted
+  Import wanted;
   const char* separator = "";
 };
 
+// The program itself has no name in the loader's list; a name that would need escaping is cut.
+const char* ObjectName(const char* path) {
+  if (path == nullptr || *path == '\0') return "(program)";
+  return strpbrk(path, "\"\\\n") != nullptr ? "?" : path;
+}
+
 void WriteImport(const char* object, const char* symbol, void* context) {
   Imports* imports = static_cast<Imports*>(context);
-  if (IsUnseen(symbol) != imports->unseen) return;
-  // The program itself has no name here; a name that would need escaping is cut.
-  const char* name = *object != '\0' ? object : "(program)";
-  if (strpbrk(name, "\"\\\n") != nullptr) name = "?";
-  imports->file->Add("%s{\"object\":\"%.300s\",\"symbol\":\"%s\"}", imports->separator, name,
-                     symbol);
+  if (KindOf(symbol) != imports->wanted) return;
+  imports->file->Add("%s{\"object\":\"%.300s\",\"symbol\":\"%s\"}", imports->separator,
+                     ObjectName(object), symbol);
+  imports->separator = ",";
+}
+
+void WriteLookupSite(Lookup way, const void* caller, uint64_t count, void* context) {
+  Imports* imports = static_cast<Imports*>(context);
+  Dl_info info;
+  void* map = nullptr;  // not the file's name in Dl_info: that of the program is what argv[0] says
+  const bool known = dladdr1(caller, &info, &map, RTLD_DL_LINKMAP) != 0;
+  imports->file->Add("%s{\"object\":\"%.300s\",\"way\":\"%s\",\"count\":%llu}", imports->separator,
+                     known ? ObjectName(static_cast<link_map*>(map)->l_name) : "?",
+                     kLookupNames[static_cast<size_t>(way)],
+                     static_cast<unsigned long long>(count));
   imports->separator = ",";
 }
 
@@ -82,10 +106,16 @@ void WriteFindings(JsonFile* file) {
     separator = ",";
   }
   file->Add("},\n\"namespaces\":%d,\"linked\":[", Namespaces());
-  Imports imports{file};
+  Imports imports{file, Import::kHooked};
   ForEachImport(WriteImport, &imports);
+  file->Add("],\n\"runtime_entries\":[");
+  imports = {file, Import::kRuntimeEntry};
+  ForEachImport(WriteImport, &imports);
+  file->Add("],\n\"lookup_sites\":[");
+  imports = {file, Import::kHooked};
+  ForEachLookupSite(WriteLookupSite, &imports);
   file->Add("],\n\"unseen\":[");
-  imports = {file, true};
+  imports = {file, Import::kUnseen};
   ForEachImport(WriteImport, &imports);
   ForEachUnseenLookup([](const char* symbol, void* all) { WriteImport("(dlsym)", symbol, all); },
                       &imports);

@@ -32,6 +32,8 @@ Json Report() {
           {"lookups", {{"dlsym_handle", 1}, {"second_driver", 0}}},
           {"linked", Json::array()},
           {"unseen", Json::array()},
+          {"runtime_entries", Json::array()},
+          {"lookup_sites", Json::array()},
           {"own_managed", {{"count", 0}, {"bytes", 0}}},
           {"native", {{"small", {{"count", 2}, {"bytes", 100}}}}},
           {"refused_exports", 0},
@@ -61,16 +63,42 @@ TEST(Doctor, CallsThatAreNotInterceptedAreNamedWithWhoMakesThem) {
   EXPECT_NE(advice[1].get<std::string>().find("cuLaunchGrid, cuMemAlloc"), std::string::npos);
 }
 
-TEST(Doctor, ManagedMemoryOfTheProgramsOwnIsTold) {
-  Json report = Report(), findings = Findings(Machine());
-  report["own_managed"] = {{"count", 3}, {"bytes", 3 << 20}};
+// What the doctor prints of a program with these reports.
+std::string TextOf(const std::vector<Json>& reports) {
+  Json findings = Findings(Machine());
   findings["host_available_bytes"] = 0;
   findings["advice"] = findings["reasons"] = Json::array();
   findings["served"] = true;
   findings["program"] = {{"file", "program"}, {"unservable", ""}};
-  findings["program"].update(MergeReports({report}));
-  EXPECT_NE(AsText(findings).find("3 allocations of managed memory, 3 MiB"), std::string::npos)
-      << AsText(findings);
+  findings["program"].update(MergeReports(reports));
+  return AsText(findings);
+}
+
+TEST(Doctor, ManagedMemoryOfTheProgramsOwnIsTold) {
+  Json report = Report();
+  report["own_managed"] = {{"count", 3}, {"bytes", 3 << 20}};
+  const std::string text = TextOf({report});
+  EXPECT_NE(text.find("3 allocations of managed memory, 3 MiB"), std::string::npos) << text;
+}
+
+TEST(Doctor, WhoLooksUpInWhichWayIsTold) {
+  Json report = Report();
+  report["lookups"] = {{"get_proc_address_v2", 420}, {"dlsym_handle", 0}, {"second_driver", 0}};
+  const char* runtime = "/usr/lib/libcudart.so.13";
+  report["lookup_sites"] = {
+      {{"object", runtime}, {"way", "get_proc_address_v2"}, {"count", 400}},
+      {{"object", runtime}, {"way", "get_proc_address_v2"}, {"count", 17}},
+      {{"object", "(program)"}, {"way", "get_proc_address_v2"}, {"count", 3}}};
+  report["runtime_entries"] = {
+      {{"object", "/opt/libframework.so"}, {"symbol", "cudaGetDriverEntryPointByVersion"}}};
+  const std::string text = TextOf({report});
+  for (const char* line : {"looks up      420 functions by cuGetProcAddress_v2\n"
+                           "  417 from libcudart.so.13, the CUDA runtime (places in its code: 2)\n"
+                           "  3 from (program) (places in its code: 1)\n",
+                           "looks up      through the runtime: libframework.so links "
+                           "cudaGetDriverEntryPointByVersion\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  }
 }
 
 TEST(Doctor, AnOrdinaryMachineAndProgramAreServed) {

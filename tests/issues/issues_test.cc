@@ -2,21 +2,13 @@
 // Faults that users of other libraries of our kind have reported, by the thread that reports them.
 #include <gtest/gtest.h>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
 
 Finished Case(const std::string& which, bool with, const Environment& more = {}) {
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", "tiny"},
-                             {"ATP_LOG", "error"}};
-  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  for (const auto& [name, value] : more) environment[name] = value;
-  const Finished run = RunChild({ATP_PROGRAM, which}, environment);
-  EXPECT_EQ(run.exit_code, 0) << run.out << run.err << " signal " << run.signal;
-  return run;
+  return RunOnTinyCard({ATP_PROGRAM, which}, with, more);
 }
 
 void ExpectAsWithoutUs(const std::string& which, const Environment& more = {}) {

@@ -2,6 +2,7 @@
 // atp doctor on programs whose needs are known, on the simulated machine.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/preload/child.h"
@@ -65,6 +66,31 @@ TEST(Doctor, AProgramOfTheRuntimeLooksUpByVersion) {
   EXPECT_GT(program["lookups"]["get_proc_address_v2"], 100);
   EXPECT_EQ(program["lookups"]["dlsym_handle"], 1);
   EXPECT_TRUE(program["linked"].empty()) << program["linked"];
+}
+
+// The same function, asked for by the runtime for itself and by the program.
+TEST(Doctor, WhatTheRuntimeLooksUpIsToldApartFromWhatTheProgramDoes) {
+  const auto asked_by = [](const Json& program, const char* object) {
+    std::map<std::string, int> ways;
+    for (const Json& site : program["lookup_sites"]) {
+      const std::string path = site["object"];
+      const std::string name = path.substr(path.rfind('/') + 1);
+      if (name.rfind(object, 0) == 0) ways[site["way"]] += site["count"].get<int>();
+    }
+    return ways;
+  };
+  const Json shared = Findings({kPrograms + "/counted_shared"}, 0)["program"];
+  EXPECT_GT(asked_by(shared, "libcudart")["get_proc_address_v2"], 100) << shared;
+  EXPECT_TRUE(asked_by(shared, "(program)").empty()) << shared;
+  EXPECT_TRUE(shared["runtime_entries"].empty());
+
+  const Json probe = Findings({ATP_LOOKUP_FOLDER "/probe_main",
+                               ATP_LOOKUP_FOLDER "/libprobe_new.so", "local", "libcuda.so.1"},
+                              1)["program"];
+  for (const char* way : {"dlsym_handle", "get_proc_address", "get_proc_address_v2"}) {
+    EXPECT_GT(asked_by(probe, "libprobe_new.so")[way], 100) << probe["lookup_sites"];
+  }
+  EXPECT_TRUE(asked_by(probe, "libcudart").empty());
 }
 
 TEST(Doctor, ThroughAShellTheProgramsProcessIsFound) {

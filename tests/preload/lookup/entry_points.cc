@@ -1,40 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks the CUDA runtime of the simulated machine for every function of the driver, in both ways
-// and with every flag, and prints
-//   way  name  version  flags  result  status  object:symbol
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-
+// and with every flag, and prints the answers.
 #include <initializer_list>
+
+#include "tests/preload/lookup/answers.h"
+
+using atp::lookup::Print;
+using atp::lookup::Request;
 
 namespace {
 
-struct Request {
-  const char* name;
-  unsigned version;
-};
-const Request kRequests[] = {
-#define EXPORT(symbol)
-#define ROW(name, version, flags, symbol) {#name, version},
-#include TABLE_FILE
-#undef EXPORT
-#undef ROW
-    {"cuNoSuchThing", 13000},
-};
+using EntryPoint = int (*)(const char*, void**, unsigned long long, int*);
+using EntryPointByVersion = int (*)(const char*, void**, unsigned, unsigned long long, int*);
 
-void Print(const char* way, const Request& request, unsigned long long flags, int result,
-           int status, void* function) {
-  Dl_info info = {};
-  const char* object = "-";
-  const char* symbol = "-";
-  if (function != nullptr && dladdr(function, &info) != 0) {
-    const char* slash = strrchr(info.dli_fname, '/');
-    object = slash != nullptr ? slash + 1 : info.dli_fname;
-    if (info.dli_sname != nullptr) symbol = info.dli_sname;
+void Ask(EntryPoint get, EntryPointByVersion by_version, const Request& request) {
+  for (int flags : {0, 1, 2}) {  // default, legacy, per-thread default stream
+    void* function = nullptr;
+    int status = -1;
+    int result = get(request.name, &function, static_cast<unsigned>(flags), &status);
+    Print("entry point", request, flags, result, status, function);
+    for (int version : {request.version - 1, request.version, request.version + 1}) {
+      function = nullptr;
+      result = by_version(request.name, &function, static_cast<unsigned>(version),
+                          static_cast<unsigned>(flags), &status);
+      Print("by version", {request.name, version}, flags, result, status, function);
+    }
   }
-  printf("%s\t%s\t%u\t%llu\t%d\t%d\t%s:%s\n", way, request.name, request.version, flags, result,
-         status, object, symbol);
 }
 
 }  // namespace
@@ -42,23 +33,10 @@ void Print(const char* way, const Request& request, unsigned long long flags, in
 int main() {
   void* runtime = dlopen("libcudart.so.13", RTLD_NOW);
   if (runtime == nullptr) return fprintf(stderr, "%s\n", dlerror()), 1;
-  const auto get = reinterpret_cast<int (*)(const char*, void**, unsigned long long, int*)>(
-      dlsym(runtime, "cudaGetDriverEntryPoint"));
+  const auto get = reinterpret_cast<EntryPoint>(dlsym(runtime, "cudaGetDriverEntryPoint"));
   const auto by_version =
-      reinterpret_cast<int (*)(const char*, void**, unsigned, unsigned long long, int*)>(
-          dlsym(runtime, "cudaGetDriverEntryPointByVersion"));
-  for (const Request& request : kRequests) {
-    for (unsigned long long flags : {0, 1, 2}) {  // default, legacy, per-thread default stream
-      void* function = nullptr;
-      int status = -1;
-      int result = get(request.name, &function, flags, &status);
-      Print("entry point", request, flags, result, status, function);
-      for (unsigned version : {request.version - 1, request.version, request.version + 1}) {
-        function = nullptr;
-        result = by_version(request.name, &function, version, flags, &status);
-        Print("by version", {request.name, version}, flags, result, status, function);
-      }
-    }
-  }
+      reinterpret_cast<EntryPointByVersion>(dlsym(runtime, "cudaGetDriverEntryPointByVersion"));
+  for (const Request& request : atp::lookup::kTable) Ask(get, by_version, request);
+  Ask(get, by_version, {"cuNoSuchThing", 13000});
   return 0;
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that looks the driver's functions up in every way that programs do and prints each
-// answer as a line of
-//   way  name  version  flags  result  status  object:symbol
-// so that runs with and without the preload library can be compared. Its dlsym is the default
-// version or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
-#include <dlfcn.h>
+// answer, so that runs with and without the preload library can be compared. Its dlsym is the
+// default version or, with PROBE_OLD_DLSYM, the one that libraries built on older systems import.
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <initializer_list>
+
+#include "tests/preload/lookup/answers.h"
 
 #ifdef PROBE_OLD_DLSYM
 __asm__(".symver dlsym, dlsym@GLIBC_2.2.5");
 #endif
+
+using atp::lookup::Print;
+using atp::lookup::Request;
 
 namespace {
 
@@ -26,63 +26,46 @@ const char* const kSymbols[] = {
     "cuNewThing", "cuMemAlloc_v3", "cuNoSuchThing", "cudaMalloc", "cublasCreate", "curl_easy_init",
 };
 
-struct Request {
-  const char* name;
-  int version;
-};
-const Request kRequests[] = {
-#define EXPORT(symbol)
-#define ROW(name, version, flags, symbol) {#name, version},
-#include TABLE_FILE
-#undef EXPORT
-#undef ROW
+// Beside the table.
+const Request kMore[] = {
     {"", 0},
     {"cuNewThing", 14000},
     {"cuNoSuchThing", 13000},
     {"cuMemAlloc", 14000},
     {"cuMemAlloc", 99999},
 };
-
-void Print(const char* way, const char* name, int version, int flags, int result, int status,
-           void* function) {
-  Dl_info info = {};
-  const char* object = "-";
-  const char* symbol = "-";
-  if (function != nullptr && dladdr(function, &info) != 0) {
-    const char* slash = strrchr(info.dli_fname, '/');
-    object = slash != nullptr ? slash + 1 : info.dli_fname;
-    if (info.dli_sname != nullptr) symbol = info.dli_sname;
-  }
-  printf("%s\t%s\t%d\t%d\t%d\t%d\t%s:%s\n", way, name, version, flags, result, status, object,
-         symbol);
+template <typename Body>
+void ForEachRequest(Body body) {
+  for (const Request& request : atp::lookup::kTable) body(request);
+  for (const Request& request : kMore) body(request);
 }
 
 using GetProcAddress = int (*)(const char*, void**, int, uint64_t);
 using GetProcAddressV2 = int (*)(const char*, void**, int, uint64_t, int*);
 
 void AskAll(const char* way, GetProcAddressV2 ask) {
-  for (const Request& request : kRequests) {
+  ForEachRequest([&](const Request& request) {
     for (int version : {request.version - 1, request.version, request.version + 1, 13000}) {
       for (int flags : {0, 1, 2}) {
         void* function = nullptr;
         int status = -1;
         const int result =
             ask(request.name, &function, version, static_cast<uint64_t>(flags), &status);
-        Print(way, request.name, version, flags, result, status, function);
+        Print(way, {request.name, version}, flags, result, status, function);
       }
     }
-  }
+  });
 }
 
 void AskAllV1(const char* way, GetProcAddress ask) {
-  for (const Request& request : kRequests) {
+  ForEachRequest([&](const Request& request) {
     for (int flags : {0, 1, 2}) {
       void* function = nullptr;
       const int result =
           ask(request.name, &function, request.version, static_cast<uint64_t>(flags));
-      Print(way, request.name, request.version, flags, result, -1, function);
+      Print(way, request, flags, result, -1, function);
     }
-  }
+  });
 }
 
 // As the runtime does it: one dlsym, everything else from the driver's own resolver, then from the
@@ -103,7 +86,7 @@ void BySymbol(const char* way, void* handle) {
     dlerror();
     void* function = dlsym(handle, symbol);
     const bool complained = dlerror() != nullptr;
-    Print(way, symbol, 0, 0, complained, -1, function);
+    Print(way, {symbol, 0}, 0, complained, -1, function);
   }
 }
 

@@ -2,7 +2,7 @@
 // A program ends, or its context does, while hints are in flight: it ends as it would without us.
 #include <gtest/gtest.h>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
@@ -12,13 +12,8 @@ class EndsTest : public testing::TestWithParam<const char*> {};
 TEST_P(EndsTest, WhileHintsAreInFlightAsItWouldWithoutUs) {
   const std::vector<std::string> command = {ATP_PROGRAM_FOLDER "/ends",
                                             ATP_PROGRAM_FOLDER "/bump.ptx", GetParam()};
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", "tiny"},
-                             {"ATP_LOG", "error"}};
-  const Finished native = RunChild(command, environment);
-  environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  environment["ATP_BUDGET"] = "14MiB";
+  const Finished native = RunChild(command, OnTinyCard(false));
+  Environment environment = OnTinyCard(true, {{"ATP_BUDGET", "14MiB"}});
   for (const char* executor : {"auto", "threads"}) {
     environment["ATP_EXECUTOR"] = executor;
     const Finished run = RunChild(command, environment);
@@ -41,12 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
 TEST(Threads, OfOursHaveNamesThatSayWhatTheyDo) {
   const Finished run =
       RunChild({ATP_PROGRAM_FOLDER "/ends", ATP_PROGRAM_FOLDER "/bump.ptx", "names"},
-               {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                {"LD_PRELOAD", Preload({ATP_SHIM_FILE})},
-                {"ATP_SIM_GPU", "tiny"},
-                {"ATP_LOG", "error"},
-                {"ATP_BUDGET", "14MiB"},
-                {"ATP_EXECUTOR", "threads"}});
+               OnTinyCard(true, {{"ATP_BUDGET", "14MiB"}, {"ATP_EXECUTOR", "threads"}}));
   for (const char* name : {"atp-evict-0", "atp-evict-1", "atp-fetch"}) {
     EXPECT_NE(run.out.find(std::string("thread ") + name + "\n"), std::string::npos) << run.out;
   }

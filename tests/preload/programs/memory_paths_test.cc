@@ -2,7 +2,7 @@
 // Memory used in every way, right and wrong: the program cannot tell that its memory is managed.
 #include <gtest/gtest.h>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
@@ -13,17 +13,9 @@ struct Setting {
 };
 
 std::string Answers(const std::string& which, const Setting* setting) {
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", "tiny"},
-                             {"ATP_LOG", "error"}};
-  if (setting != nullptr) {
-    environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-    for (const auto& [name, value] : setting->environment) environment[name] = value;
-  }
-  const Finished run = RunChild({ATP_PROGRAM_FOLDER "/memory_paths", which}, environment);
-  EXPECT_EQ(run.exit_code, 0) << run.err << " signal " << run.signal;
-  return run.out;
+  return RunOnTinyCard({ATP_PROGRAM_FOLDER "/memory_paths", which}, setting != nullptr,
+                       setting != nullptr ? setting->environment : Environment{})
+      .out;
 }
 
 class MemoryPathsTest : public testing::TestWithParam<std::tuple<const char*, Setting>> {};

@@ -2,21 +2,13 @@
 // Stream-ordered memory in every way, right and wrong: the program cannot tell that it is managed.
 #include <gtest/gtest.h>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
 
 std::string Answers(const std::string& which, bool with, const Environment& more = {}) {
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", "tiny"},
-                             {"ATP_LOG", "error"}};
-  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  for (const auto& [name, value] : more) environment[name] = value;
-  const Finished run = RunChild({ATP_PROGRAM_FOLDER "/pool_paths", which}, environment);
-  EXPECT_EQ(run.exit_code, 0) << run.err << " signal " << run.signal;
-  return run.out;
+  return RunOnTinyCard({ATP_PROGRAM_FOLDER "/pool_paths", which}, with, more).out;
 }
 
 class PoolPathsTest : public testing::TestWithParam<const char*> {};

@@ -3,21 +3,14 @@
 // is managed; and where it must be told, nothing of its own is lost.
 #include <gtest/gtest.h>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
 
-Finished Answers(const std::string& which, bool with, const Environment& more = {}) {
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", which == "expandable" ? "h200" : "tiny"},
-                             {"ATP_LOG", "error"}};
-  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  for (const auto& [name, value] : more) environment[name] = value;
-  const Finished run = RunChild({ATP_PROGRAM_FOLDER "/range_paths", which}, environment);
-  EXPECT_EQ(run.exit_code, 0) << run.err << " signal " << run.signal;
-  return run;
+Finished Answers(const std::string& which, bool with, Environment more = {}) {
+  if (which == "expandable") more.insert({"ATP_SIM_GPU", "h200"});
+  return RunOnTinyCard({ATP_PROGRAM_FOLDER "/range_paths", which}, with, more);
 }
 
 class RangePathsTest : public testing::TestWithParam<const char*> {};

@@ -5,23 +5,16 @@
 
 #include <string>
 
-#include "tests/preload/child.h"
+#include "tests/preload/simulated.h"
 
 namespace atp::preload {
 namespace {
 
-std::string Launch(const char* part, bool with, const Environment& more = {}) {
-  Environment environment = {{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
-                             {"LD_PRELOAD", Preload({})},
-                             {"ATP_SIM_GPU", "tiny"},
-                             {"ATP_SIM_DEVICES", "2"},
-                             {"ATP_LOG", "error"}};
-  if (with) environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  for (const auto& [name, value] : more) environment[name] = value;
-  const Finished run = RunChild(
-      {ATP_PROGRAM_FOLDER "/two_devices", ATP_PROGRAM_FOLDER "/bump.ptx", part}, environment);
-  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  return run.out;
+std::string Launch(const char* part, bool with, Environment more = {}) {
+  more.insert({"ATP_SIM_DEVICES", "2"});
+  return RunOnTinyCard({ATP_PROGRAM_FOLDER "/two_devices", ATP_PROGRAM_FOLDER "/bump.ptx", part},
+                       with, more)
+      .out;
 }
 
 TEST(TwoDevices, AreKeptBusyByOneThreadAsWithoutUs) {
