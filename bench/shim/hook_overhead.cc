@@ -100,51 +100,44 @@ CUdeviceptr Allocate(const Driver& driver, size_t bytes) {
 
 CUfunction KernelOfWords(size_t words) { return reinterpret_cast<CUfunction>(words); }
 
-// Eight tensors as the arguments of launches. The order of the arguments makes a launch another one
-// for whoever looks at what it touches.
+uint64_t Shuffle(uint64_t x) {  // xorshift
+  x ^= x << 13;
+  x ^= x >> 7;
+  return x ^ x << 17;
+}
+
+// Launches of eight pointers out of eight tensors: which ones, and in which order, is a window of a
+// long list, so that launches may differ for whoever looks at what they touch.
 class Arguments {
  public:
   static constexpr size_t kCount = 8;
-  Arguments(const Driver& driver, size_t bytes) : driver_(driver) {
+  Arguments(const Driver& driver, size_t bytes) : driver_(driver), parameters_(1 << 16) {
     for (CUdeviceptr& address : memory_) address = Allocate(driver, bytes);
-    for (size_t i = 0; i < 2 * kCount; ++i) parameters_[i] = &memory_[i % kCount];
+    uint64_t random = 1;
+    for (void*& parameter : parameters_) parameter = &memory_[(random = Shuffle(random)) % kCount];
   }
   ~Arguments() {
     for (CUdeviceptr address : memory_) driver_.free(address);
   }
   Arguments(const Arguments&) = delete;
   Arguments& operator=(const Arguments&) = delete;
-  void Launch(size_t order, CUstream stream) {
+  void Launch(uint64_t window, CUstream stream) {
     driver_.launch(KernelOfWords(kCount), 1, 1, 1, 32, 1, 1, 0, stream,
-                   parameters_ + order % kCount, nullptr);
+                   &parameters_[window % (parameters_.size() - kCount)], nullptr);
   }
   CUdeviceptr operator[](size_t i) const { return memory_[i % kCount]; }
 
  private:
   const Driver& driver_;
   CUdeviceptr memory_[kCount];
-  void* parameters_[2 * kCount];
-};
-
-// Launches that never repeat in a period (xorshift).
-class NoOrder {
- public:
-  explicit NoOrder(uint64_t seed) : state_(seed) {}
-  uint64_t Next() {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    return state_ ^= state_ << 17;
-  }
-
- private:
-  uint64_t state_;
+  std::vector<void*> parameters_;
 };
 
 // A round is short enough that some of them are not disturbed, however busy the machine is.
 double MeasureLaunch(const Driver& driver, int rounds) {
   Arguments arguments(driver, 1u << 20);
-  NoOrder order(1);
-  return Best(rounds, 10000, [&](int) { arguments.Launch(order.Next(), nullptr); });
+  uint64_t random = 1;
+  return Best(rounds, 10000, [&](int) { arguments.Launch(random = Shuffle(random), nullptr); });
 }
 
 // A period of 64 launches: two use memory that does not fit beside the rest, so that there is a
@@ -161,7 +154,7 @@ double MeasurePlannedLaunch(const Driver& driver, int rounds) {
       driver.launch(KernelOfWords(1), 1, 1, 1, 32, 1, 1, 0, nullptr, parameter, nullptr);
     }
     best = std::min(best, Best(1, kPeriod - kMoving, [&](int call) {
-                      arguments.Launch(static_cast<size_t>(call), nullptr);
+                      arguments.Launch(static_cast<uint64_t>(call), nullptr);
                     }));
   }
   for (CUdeviceptr address : moving) driver.free(address);
@@ -193,10 +186,10 @@ double MeasureThreads(const Driver& driver, int rounds) {
     for (int t = 0; t < kThreads; ++t) {
       threads.emplace_back([&, t] {
         const auto stream = reinterpret_cast<CUstream>(uintptr_t{0x10} + static_cast<uintptr_t>(t));
-        NoOrder order(static_cast<uint64_t>(t) + 1);
+        uint64_t random = static_cast<uint64_t>(t) + 1;
         ++ready;
         while (ready < kThreads) std::this_thread::yield();
-        ns[t] = Best(1, kCalls, [&](int) { arguments.Launch(order.Next(), stream); });
+        ns[t] = Best(1, kCalls, [&](int) { arguments.Launch(random = Shuffle(random), stream); });
       });
     }
     for (std::thread& thread : threads) thread.join();

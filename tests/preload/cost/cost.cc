@@ -19,26 +19,38 @@ CUdeviceptr Allocate(size_t bytes) {
   return address;
 }
 
-// A kernel with `words` words of arguments, all of them pointers, in the same order each time; or
-// in another one from launch to launch, without a period (xorshift).
-void Launch(int count, size_t words, bool no_order) {
-  constexpr size_t kTensors = 8;
+uint64_t Shuffle(uint64_t x) {  // xorshift
+  x ^= x << 13;
+  x ^= x >> 7;
+  return x ^ x << 17;
+}
+
+// A kernel with `words` words of arguments, all of them pointers.
+void Launch(int count, size_t words) {
   std::vector<CUdeviceptr> memory;
-  for (size_t i = 0; i < kTensors; ++i) memory.push_back(Allocate(4 * kMiB));
+  for (int i = 0; i < 8; ++i) memory.push_back(Allocate(4 * kMiB));
   std::vector<CUdeviceptr> structure(words);
-  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % kTensors];
-  void* parameters[2 * kTensors];
-  for (size_t i = 0; i < 2 * kTensors; ++i) parameters[i] = &memory[i % kTensors];
-  void* in_structure[] = {structure.data()};
-  uint64_t order = 1;
+  for (size_t i = 0; i < words; ++i) structure[i] = memory[i % 8];
+  void* parameters[8];
+  for (int i = 0; i < 8; ++i) parameters[i] = words > 8 ? structure.data() : &memory[i];
   for (int i = 0; i < count; ++i) {
-    if (no_order) {
-      order ^= order << 13;
-      order ^= order >> 7;
-      order ^= order << 17;
-    }
-    cuLaunchKernel(reinterpret_cast<CUfunction>(words), 1, 1, 1, 32, 1, 1, 0, nullptr,
-                   words > kTensors ? in_structure : parameters + order % kTensors, nullptr);
+    cuLaunchKernel(reinterpret_cast<CUfunction>(words), 1, 1, 1, 32, 1, 1, 0, nullptr, parameters,
+                   nullptr);
+  }
+}
+
+// Eight pointers, other ones from launch to launch and without a period: a window of a long list.
+void LaunchInNoOrder(int count) {
+  Allocate(8 * kMiB);  // what else does not fit
+  CUdeviceptr memory[8];
+  for (CUdeviceptr& address : memory) address = Allocate(kMiB);
+  std::vector<void*> parameters(1 << 16);
+  uint64_t random = 1;
+  for (void*& parameter : parameters) parameter = &memory[(random = Shuffle(random)) % 8];
+  for (int i = 0; i < count; ++i) {
+    random = Shuffle(random);
+    cuLaunchKernel(reinterpret_cast<CUfunction>(8), 1, 1, 1, 32, 1, 1, 0, nullptr,
+                   &parameters[random % (parameters.size() - 8)], nullptr);
   }
 }
 
@@ -67,9 +79,9 @@ int main(int argc, char** argv) {
   const int count = atoi(argv[2]);
   const auto is = [&](const char* name) { return strcmp(argv[1], name) == 0; };
   if (cuCtxSetCurrent(reinterpret_cast<CUcontext>(0x1000)) != CUDA_SUCCESS) return 1;
-  if (is("launch")) Launch(count, 8, false);
-  if (is("launch_4k")) Launch(count, 512, false);
-  if (is("launch_no_order")) Launch(count, 8, true);
+  if (is("launch")) Launch(count, 8);
+  if (is("launch_4k")) Launch(count, 512);
+  if (is("launch_no_order")) LaunchInNoOrder(count);
   if (is("alloc_free_2m")) AllocFree(count, 2 * kMiB);
   if (is("alloc_free_64k")) AllocFree(count, 64 << 10);
   if (is("lookup")) Lookup(count);
