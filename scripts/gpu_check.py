@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks behind gpu_check.sh.  gpu_check.py --build FOLDER --output FILE [--quick]
+"""The checks behind gpu_check.sh.  gpu_check.py --build FOLDER --output FILE [--quick] [--fault-counters FOLDER]
 
 Each check is a function that returns what it found; a wrong result adds a line to `problems`, and what cannot be measured
 here is "unknown", never 0. Later work adds its own functions to CHECKS. --quick is for a test of this script itself, on
@@ -14,15 +14,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
+# With the driver's module parameter uvm_enable_debug_procfs=1 (uvm_procfs.c, NVIDIA/open-gpu-kernel-modules) each GPU has its counters here.
+FAULT_COUNTERS = Path("/proc/driver/nvidia-uvm/gpus")
 POLICIES = {"native": None, "managed": "managed", "shim": "learned"}
 UNKNOWN = "unknown"
 
 
 class Machine:
-    def __init__(self, build, quick):
+    def __init__(self, build, quick, fault_counters):
         self.build = build
+        self.fault_counters = fault_counters
         self.quick = ["--quick"] if quick else []
-        self.sizes = ("1", "256", "3") if quick else ("2", "512", "8")
         self.shim = build / "lib/libatpshim.so"
         self.problems = []
 
@@ -35,6 +38,16 @@ class Machine:
         return subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True,
                               timeout=timeout, check=False)
 
+    def faults(self):
+        """Page faults of all GPUs so far, or "unknown"."""
+        texts = []
+        try:
+            texts = [path.read_text(encoding="utf-8") for path in self.fault_counters.glob("*/fault_stats")]
+        except OSError:
+            pass
+        counts = [re.search(r"^replayable_faults\s+(\d+)", text, re.MULTILINE) for text in texts]
+        return sum(int(count[1]) for count in counts) if counts and all(counts) else UNKNOWN
+
     def problem(self, text):
         self.problems.append(text)
         print(f"WRONG: {text}", file=sys.stderr, flush=True)
@@ -46,6 +59,7 @@ def doctor(machine):
     found = json.loads(done.stdout) if done.stdout else {}
     if done.returncode != 0:
         machine.problem(f"atp doctor: {found.get('reasons', done.stderr)}")
+    print(machine.run([machine.build / "bin/atp", "doctor"]).stdout, file=sys.stderr, flush=True)
     return found
 
 
@@ -59,13 +73,43 @@ def latency(machine):
             found[name] = UNKNOWN
         else:
             found[name] = json.loads(done.stdout)
+            for what, when in (("launch", "quiet"), ("launch", "while_memory_leaves"), ("mmap_munmap", "while_memory_leaves")):
+                print(f"  {name}, {when}: {what} {found[name][when][what]}", file=sys.stderr, flush=True)
     return found
+
+
+def hook_rows():
+    return re.findall(r"^HOOK\((\w+), (\w+), (\w+), (\d+), (\w+),",
+                      (ROOT / "shim/hooks.def").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def every_lookup(machine):
+    """Every exported name by dlsym on a handle, and every row of cudaTypedefs.h by every resolver: what is hooked must be ours, all else the same."""
+    folder = machine.build / "tests/preload/lookup/programs"
+    command = [folder / "probe_main", folder / "libprobe_new.so", "local", "libcuda.so.1"]
+    if not command[0].exists():
+        return "skipped: the probe is not built (target probe_main)"
+    hooked = {row[0] for row in hook_rows()}
+    native, shim = (machine.run(command, policy).stdout.splitlines() for policy in (None, "learned"))
+    asked = wrong = 0
+    for before, after in zip(native, shim):
+        way, answer = before.split("\t", 1)[0], before.rsplit(":", 1)[-1]
+        if way != "handle" and not way.startswith("resolver"):
+            continue  # by RTLD_DEFAULT: what is found depends on the caller's scope (docs/hooks.md)
+        asked += 1
+        expected = before.rsplit("\t", 1)[0] + f"\tlibatpshim.so:{answer}" if answer in hooked else before
+        if after != expected:
+            wrong += 1
+            if wrong <= 20:
+                machine.problem(f"look-up: {before!r} became {after!r}")
+    if asked == 0 or len(native) != len(shim):
+        machine.problem(f"look-ups: {len(native)} answers without the shim, {len(shim)} with it")
+    return {"look_ups": asked, "wrong": wrong}
 
 
 def lookups(machine):
     """Every look-up of a hooked function: the same status, and the shim's function where the driver has one."""
-    hooks = re.findall(r"^HOOK\((\w+), (\w+), (\w+), (\d+), (\w+),",
-                       (Path(__file__).parent.parent / "shim/hooks.def").read_text(encoding="utf-8"), re.MULTILINE)
+    hooks = hook_rows()
     child = [sys.executable, __file__, "--answer-lookups", json.dumps(hooks)]
     answers = {name: machine.run(child, policy).stdout.splitlines() for name, policy in
                (("native", None), ("shim", "learned"))}
@@ -105,6 +149,7 @@ def compare(machine, name, command, times, more=None):
     """Runs a program in all ways; its output without times must be the same."""
     results, found = {}, {}
     for way, policy in POLICIES.items():
+        faults = machine.faults()
         done = machine.run(command, policy, more if policy else None, timeout=1800)
         if done.returncode != 0:
             machine.problem(f"{name}, {way}: exit code {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
@@ -112,7 +157,8 @@ def compare(machine, name, command, times, more=None):
             continue
         ms = [float(value) for value in re.findall(times, done.stdout)]
         results[way] = re.sub(times, "", done.stdout)
-        found[way] = {"ms": ms, "best_ms": min(ms) if ms else UNKNOWN, "faults": UNKNOWN}
+        found[way] = {"ms": ms, "best_ms": min(ms) if ms else UNKNOWN,
+                      "faults": UNKNOWN if faults == UNKNOWN else machine.faults() - faults}
     for way, text in results.items():
         if text != results.get("native"):
             machine.problem(f"{name}, {way}: results differ from the native ones")
@@ -120,27 +166,35 @@ def compare(machine, name, command, times, more=None):
     return found
 
 
+# Options: for a GPU, and for a test of this script; and budgets below what the program then uses, so that memory is moved on purpose.
+# All of them are small.
+EXAMPLES = {
+    "train_transformer": ("--layers 2 --width 512 --iterations 8", "64MiB", "--layers 1 --width 256 --iterations 3", "8MiB"),
+    "train_vgg": ("--batch 4 --iterations 6", "256MiB", "--channels 4 --hidden 64 --classes 10 --batch 1 --iterations 3", "8MiB"),
+    "train_lstm": ("--hidden 1024 --iterations 8", "64MiB", "--hidden 64 --batch 2 --sequence 4 --iterations 3", "8MiB"),
+    "decode": ("--width 1024 --tokens 16", "64MiB", "--layers 1 --width 64 --tokens 4", "8MiB"),
+    "kmeans": ("--iterations 10", "24MiB", "--chunks 4 --points 1024 --iterations 3", "8MiB"),
+    "stencil": ("--iterations 10", "12MiB", "--slabs 4 --edge 32 --iterations 3", "8MiB"),
+    "bfs": ("--iterations 10", "24MiB", "--parts 4 --vertices 1024 --degree 8 --iterations 3", "8MiB"),
+    "stream_sweep": ("--layers 24 --passes 8", "64MiB", "--layers 8 --passes 3", "8MiB"),
+}
+
+
 def examples(machine):
-    """The repository's own programs; small, and with a budget below what they use, so that memory is moved on purpose."""
-    layers, width, iterations = machine.sizes
-    budget = {"ATP_BUDGET": "8MiB" if machine.quick else "64MiB", "ATP_LOG": "error"}
-    folder = machine.build / "bin/examples"
-    return {
-        "train_transformer": compare(machine, "train_transformer",
-                                     [folder / "train_transformer", "--layers", layers, "--width", width,
-                                      "--iterations", iterations],
-                                     r"ms +([0-9.]+)", budget),
-        "stream_sweep": compare(machine, "stream_sweep", [folder / "stream_sweep", "--layers", "8" if machine.quick else "24", "--passes",
-                                                  iterations],
-                                r"ms +([0-9.]+)", budget),
-    }
+    """The repository's own programs."""
+    found = {}
+    for name, (full, budget, quick, quick_budget) in EXAMPLES.items():
+        command = [machine.build / "bin/examples" / name, *(quick if machine.quick else full).split()]
+        more = {"ATP_BUDGET": quick_budget if machine.quick else budget, "ATP_LOG": "error"}
+        found[name] = compare(machine, name, command, r"ms +([0-9.]+)", more)
+    return found
 
 
 def pytorch(machine):
     """A real training script, where PyTorch is installed."""
     if machine.run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"]).returncode != 0:
         return "skipped: PyTorch with CUDA cannot be imported"
-    script = Path(__file__).parent.parent / "examples/train_torch.py"
+    script = ROOT / "examples/train_torch.py"
     return {"fits": compare(machine, "train_torch", [sys.executable, script], r"ms ([0-9.]+)"),
             "moved": compare(machine, "train_torch with a small budget", [sys.executable, script], r"ms ([0-9.]+)",
                              {"ATP_BUDGET": "256MiB", "ATP_LOG": "error"})}
@@ -155,7 +209,8 @@ def hooks(machine):
     return json.loads(done.stdout)
 
 
-CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "hooks": hooks, "examples": examples, "pytorch": pytorch}
+CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "every_lookup": every_lookup, "hooks": hooks, "examples": examples,
+          "pytorch": pytorch}
 
 
 def main():
@@ -166,8 +221,9 @@ def main():
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--fault-counters", type=Path, default=FAULT_COUNTERS)
     options = parser.parse_args()
-    machine = Machine(options.build.resolve(), options.quick)
+    machine = Machine(options.build.resolve(), options.quick, options.fault_counters)
     results = {}
     for name, check in CHECKS.items():
         print(f"{name} ...", file=sys.stderr, flush=True)

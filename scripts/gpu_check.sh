@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Everything that only a real GPU can tell, in one command, without a network: driver and devices, what a prefetch does to other threads,
-# look-ups, examples and (where PyTorch can be imported) a training script natively, under managed memory and under the shim, cost of hooks.
+# look-ups, cost of hooks, examples and (where PyTorch can be imported) a training script natively, under managed memory and under the shim.
 # Never asks for more managed memory than is free. Writes one JSON file of results.
 # Usage: scripts/gpu_check.sh [--output FILE] [--build FOLDER]     default: build/gpu_check.json, build/release
 # Exit: 0 all as it should be, 1 not, 2 usage, 77 skipped: there is no NVIDIA GPU with a driver here.
@@ -33,9 +33,12 @@ count = ctypes.c_int()
 raise SystemExit(driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0)
 PYTHON
 
-targets=(atp atpshim gpu_latency hook_overhead train_transformer stream_sweep)
-if [ ! -x "$build/bin/atp" ] || [ ! -x "$build/bin/bench/gpu_latency" ] || [ ! -x "$build/bin/bench/hook_overhead" ] ||
-  [ ! -x "$build/bin/examples/stream_sweep" ]; then
+targets=(atp atpshim gpu_latency hook_overhead examples probe_main probe_new)
+needed=(bin/atp lib/libatpshim.so bin/bench/gpu_latency bin/bench/hook_overhead bin/examples/stream_sweep bin/examples/bfs
+  tests/preload/lookup/programs/probe_main tests/preload/lookup/programs/libprobe_new.so)
+missing=0
+for file in "${needed[@]}"; do [ -x "$build/$file" ] || missing=1; done
+if [ "$missing" = 1 ]; then
   say "building what is missing in $build ..."
   root=$(toolkit_root)
   [ -n "$root" ] || die "there is no CUDA 13 toolkit to build with, and no network is used here: build on another machine, or install one"

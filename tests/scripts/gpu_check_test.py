@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of gpu_check.py that no machine without a GPU reaches: counters of faults are read where there are any, and are never guessed."""
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import gpu_check  # noqa: E402  (the folder must be known first)
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def faults(self, *texts):
+        for i, text in enumerate(texts):
+            gpu = Path(self.folder.name) / f"UVM-GPU-{i}"
+            gpu.mkdir(exist_ok=True)
+            (gpu / "fault_stats").write_text(text, encoding="utf-8")
+        return gpu_check.Machine(Path("."), True, Path(self.folder.name)).faults()
+
+    def test_without_counters_they_are_unknown(self):
+        self.assertEqual(self.faults(), gpu_check.UNKNOWN)
+        self.assertEqual(gpu_check.Machine(Path("."), True, Path("/nonexistent")).faults(), gpu_check.UNKNOWN)
+
+    def test_all_gpus_are_added(self):
+        self.assertEqual(self.faults("replayable_faults      12\nduplicates             3\n", "replayable_faults      30\n"), 42)
+
+    def test_what_cannot_be_read_is_unknown_and_not_zero(self):
+        self.assertEqual(self.faults("replayable_faults      12\n", "something else\n"), gpu_check.UNKNOWN)
+
+
+if __name__ == "__main__":
+    unittest.main()
