@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 
+#include "shim/code_identity.h"
 #include "shim/kernel_images.h"
 #include "shim/resolve.h"
 #include "shim/shimlog.h"
@@ -83,6 +84,24 @@ const char* AskName(const void* handle, bool kernel) {
   return copy != nullptr ? strcpy(copy, name) : nullptr;
 }
 
+uint64_t AskCode(const void* handle, bool kernel) {
+  if (kernel && real().cuKernelGetLibrary != nullptr) {
+    CUlibrary library = nullptr;
+    auto* asked = static_cast<CUkernel>(const_cast<void*>(handle));
+    return real().cuKernelGetLibrary(&library, asked) == CUDA_SUCCESS ? CodeOf(library) : 0;
+  }
+  if (kernel || real().cuFuncGetModule == nullptr) return 0;
+  CUmodule module = nullptr;
+  auto* asked = static_cast<CUfunction>(const_cast<void*>(handle));
+  return real().cuFuncGetModule(&module, asked) == CUDA_SUCCESS ? CodeOf(module) : 0;
+}
+
+uint64_t IdentityOf(const FunctionInfo& info, uint64_t code) {
+  if (info.name == nullptr) return reinterpret_cast<uintptr_t>(info.handle);
+  const auto* parameters = reinterpret_cast<const char*>(info.parameters.data());
+  return HashOfBytes({parameters, info.parameters.size_bytes()}, HashOfBytes(info.name, code));
+}
+
 const FunctionInfo* Ask(const void* handle) {
   constexpr size_t kMaxParameters = 4096;  // parameters take at least a byte of at most 32764
   const bool kernel = IsKernel(handle);
@@ -109,6 +128,7 @@ const FunctionInfo* Ask(const void* handle) {
   info->name = AskName(handle, kernel);
   if (info->known) info->parameters = {parameters, count};
   info->access = AccessOf(info->name);
+  info->identity = IdentityOf(*info, AskCode(handle, kernel));
   if (!info->known) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true)) {

@@ -23,6 +23,9 @@ struct FunctionInfo {
   uint64_t generation = 0;
   bool known = false;          // false: the driver cannot say (before 12.4), or refused
   const char* name = nullptr;  // may be null; lives as long as the process
+  // Made of name, code and parameters: the same in every run of the program. Of a function without
+  // a name it is made of the handle.
+  uint64_t identity = 0;
   std::span<const Parameter> parameters;
   std::span<const WordAccess> access;  // by word of the parameter buffer; empty = not known
 };

@@ -18,8 +18,21 @@ namespace atp::shim {
 namespace {
 
 uint64_t IdentityOf(const GraphStep& step) {
-  return step.type == CU_GRAPH_NODE_TYPE_KERNEL ? reinterpret_cast<uintptr_t>(step.kernel.func)
+  return step.type == CU_GRAPH_NODE_TYPE_KERNEL ? FunctionOf(step.kernel.func).identity
                                                 : static_cast<uint64_t>(step.type);
+}
+
+const char* NameOf(const GraphStep& step) {
+  switch (step.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return FunctionOf(step.kernel.func).name;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return "memcpy_3d";
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      return "memset";
+    default:
+      return nullptr;
+  }
 }
 
 // What one node touches.
@@ -27,12 +40,11 @@ void Observe(const GraphStep& step, Observation* observation) {
   switch (step.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS& k = step.kernel;
-      ObserveParameters(observation, k.func, k.kernelParams, nullptr);
+      ObserveParameters(observation, FunctionOf(k.func), k.kernelParams, nullptr);
       break;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: {
       const Sides<CUDA_MEMCPY3D> sides(&step.copy);
-      observation->set_name("memcpy_3d");
       observation->Touch(sides.from.address, sides.from.bytes, true, false);
       observation->Touch(sides.to.address, sides.to.bytes, false, true);
       break;
@@ -40,7 +52,6 @@ void Observe(const GraphStep& step, Observation* observation) {
     case CU_GRAPH_NODE_TYPE_MEMSET: {
       const CUDA_MEMSET_NODE_PARAMS& s = step.set;
       const uint64_t bytes = PitchedExtent(s.pitch, s.width * s.elementSize, s.height);
-      observation->set_name("memset");
       observation->Touch(s.dst, bytes, false, true);
       break;
     }
@@ -70,7 +81,7 @@ Whole Gather(const GraphProgram& program, CUstream stream, bool per_thread) {
   std::unordered_map<uint64_t, size_t> index;  // by address
   std::unordered_set<const Allocation*> seen;
   ForEachStep(program.steps, [&](const GraphStep& step) {
-    Observation node(IdentityOf(step), nullptr, stream, per_thread);
+    Observation node(IdentityOf(step), NameOf(step), stream, per_thread);
     Observe(step, &node);
     whole.signature = (whole.signature ^ node.signature()) * 0x9E3779B97F4A7C15u;
     for (const Touch& touch : node.touches()) {
@@ -168,7 +179,7 @@ CUresult LaunchNodes(const GraphProgram& program, CUstream stream, bool per_thre
                        step.type == CU_GRAPH_NODE_TYPE_MEMCPY ||
                        step.type == CU_GRAPH_NODE_TYPE_MEMSET;
     if (result != CUDA_SUCCESS || !works) return;
-    Observation node(IdentityOf(step), nullptr, stream, per_thread);
+    Observation node(IdentityOf(step), NameOf(step), stream, per_thread);
     Observe(step, &node);
     result = node.Submit(false, [&] { return LaunchStep(step, stream, per_thread); });
   });

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/kernel_images.h"
 
+#include <elf.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -41,6 +44,7 @@ T Read(const void* from) {
   return value;
 }
 
+constexpr uint32_t kElf = 0x464c457f;
 constexpr size_t kMostText = 64u << 20;  // of texts that nobody has asked about yet
 
 struct Known {
@@ -100,7 +104,32 @@ void Merge(KernelAccess access, Store* store) {
   }
 }
 
+// Machine code ends with its table of sections, or of segments.
+size_t BytesOfElf(const char* bytes) {
+  const auto header = Read<Elf64_Ehdr>(bytes);
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return sizeof header;
+  const uint64_t sections = header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize;
+  const uint64_t segments = header.e_phoff + uint64_t{header.e_phnum} * header.e_phentsize;
+  return std::max({sections, segments, uint64_t{sizeof header}});
+}
+
 }  // namespace
+
+std::string_view BytesOfImage(const void* image) {
+  if (image == nullptr) return {};
+  const auto* bytes = static_cast<const char*>(image);
+  // Text may be shorter than a magic number: look no further than its end.
+  if (strnlen(bytes, sizeof(uint32_t)) == sizeof(uint32_t)) {
+    const auto magic = Read<uint32_t>(bytes);
+    if (magic == Wrapper::kMagic) return BytesOfImage(Read<Wrapper>(bytes).container);
+    if (magic == ContainerHeader::kMagic) {
+      const auto header = Read<ContainerHeader>(bytes);
+      return {bytes, header.header_bytes + header.bytes};
+    }
+    if (magic == kElf) return {bytes, BytesOfElf(bytes)};
+  }
+  return bytes;
+}
 
 void RememberImage(const void* image) {
   if (image == nullptr) return;
@@ -110,7 +139,6 @@ void RememberImage(const void* image) {
     const auto magic = Read<uint32_t>(bytes);
     if (magic == Wrapper::kMagic) return RememberImage(Read<Wrapper>(bytes).container);
     if (magic == ContainerHeader::kMagic) return KeepContainer(bytes);
-    constexpr uint32_t kElf = 0x464c457f;
     if (magic == kElf) return;
   }
   // The driver will read it to its end as text, or refuse it by its first bytes.

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "shim/ptx_access.h"
 
@@ -16,6 +17,8 @@ namespace atp::shim {
 // `image` as given to the driver's load calls: PTX text, or nvcc's container of it.
 void RememberImage(const void* image);
 void RememberImageFile(const char* path);
+// All of such an image, by what it says of its own length.
+std::string_view BytesOfImage(const void* image);
 
 // By word of the parameter buffer; empty when the kernel's PTX is not known, or does not let every
 // access be followed. Lives as long as the process. Kernels of one name in several images count as

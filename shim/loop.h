@@ -43,8 +43,8 @@ inline constexpr size_t kMaxTouches = 64;
 
 struct LaunchView {
   uint64_t signature = 0;      // function and identities relative to allocations
-  const char* name = nullptr;  // kernel or "memcpy_h2d", ...; may be null on the hot path
-  CUfunction function = nullptr;
+  uint64_t identity = 0;       // of the function or kind of copy alone
+  const char* name = nullptr;  // kernel or "memcpy_h2d", ...; null: the driver does not tell
   CUstream stream =
       nullptr;  // as the program gave it; per_thread says which default stream null means
   bool per_thread = false;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "shim/device.h"
-#include "shim/functions.h"
 #include "shim/run_record.h"
 #include "shim/shimlog.h"
 
@@ -238,9 +237,7 @@ void LoopRecord::Launch(uint32_t position, const LaunchView& launch, uint64_t re
     measured_row_ = out_->rows;
     measured_phase_ = current_.phase;
   }
-  const char* name = launch.name;
-  if (name == nullptr && launch.function != nullptr) name = FunctionOf(launch.function).name;
-  submitted_[position] = {name, resident};
+  submitted_[position] = {launch.name, resident};
 }
 
 // Over all measured iterations of a phase: what a launch takes when nothing disturbs it.

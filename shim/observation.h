@@ -24,16 +24,15 @@ class Observation {
     view_.name = name;
     view_.stream = stream;
     view_.per_thread = per_thread;
+    view_.identity = identity;
     Mix(identity);
   }
 
-  void set_function(CUfunction function) { view_.function = function; }
-  void set_name(const char* name) { view_.name = name; }
-
-  // The signature is made of what repeats when the program repeats: the function, and for each
-  // pointer the allocation's slot and the granule in it. Not of scalars, a step counter would make
-  // every period new; nor of geometry, by which steps of other lengths (sentences, batches) would
-  // be other periods, though they move the same memory.
+  // The signature is made of what repeats when the program repeats, and is the same in another run
+  // of it: the function (FunctionInfo::identity), and for each pointer the allocation's slot and
+  // the granule in it. Not of scalars, a step counter would make every period new; nor of geometry,
+  // by which steps of other lengths (sentences, batches) would be other periods, though they move
+  // the same memory.
   void Mix(uint64_t value) {
     signature_ = (signature_ ^ value) * kFactor;
     signature_ ^= signature_ >> 29;

@@ -17,14 +17,11 @@ void ScanWords(Observation* observation, Visit visit) {
 
 }  // namespace
 
-void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
+void ObserveParameters(Observation* observation, const FunctionInfo& info, void** parameters,
                        void** extra) {
-  observation->set_function(function);
   const auto tensor = [&](const TensorExtent& extent) {
     observation->Touch(extent.address, extent.bytes, true, true);
   };
-  const FunctionInfo& info = FunctionOf(function);
-  observation->set_name(info.name);
   if (extra != nullptr && parameters == nullptr) {
     const PackedArguments packed = ReadExtra(extra);
     ScanWords(observation,

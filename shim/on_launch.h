@@ -9,8 +9,8 @@
 
 namespace atp::shim {
 
-// Adds the function and every pointer among its parameters, given as an array or packed.
-void ObserveParameters(Observation* observation, CUfunction function, void** parameters,
+// Adds every pointer among the parameters, given as an array or packed.
+void ObserveParameters(Observation* observation, const FunctionInfo& info, void** parameters,
                        void** extra);
 
 template <HookId id>
@@ -21,9 +21,9 @@ CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
     return Row<id>::Real()(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
   };
   if (!Watching()) return submit();
-  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
-                          Row<id>::kPerThread);
-  ObserveParameters(&observation, function, parameters, extra);
+  const FunctionInfo& info = FunctionOf(function);
+  Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
+  ObserveParameters(&observation, info, parameters, extra);
   return observation.Submit(false, submit);
 }
 
@@ -35,9 +35,9 @@ CUresult OnLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
     return Row<id>::Real()(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
   };
   if (!Watching()) return submit();
-  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, stream,
-                          Row<id>::kPerThread);
-  ObserveParameters(&observation, function, parameters, nullptr);
+  const FunctionInfo& info = FunctionOf(function);
+  Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
+  ObserveParameters(&observation, info, parameters, nullptr);
   return observation.Submit(false, submit);
 }
 
@@ -46,9 +46,9 @@ CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                           void** extra) {
   const auto submit = [&] { return Row<id>::Real()(config, function, parameters, extra); };
   if (!Watching() || config == nullptr) return submit();
-  Observation observation(reinterpret_cast<uintptr_t>(function), nullptr, config->hStream,
-                          Row<id>::kPerThread);
-  ObserveParameters(&observation, function, parameters, extra);
+  const FunctionInfo& info = FunctionOf(function);
+  Observation observation(info.identity, info.name, config->hStream, Row<id>::kPerThread);
+  ObserveParameters(&observation, info, parameters, extra);
   return observation.Submit(false, submit);
 }
 

@@ -2,6 +2,7 @@
 // Bodies of the hooks on loading code: the driver first; of what it took, the text is remembered.
 #pragma once
 
+#include "shim/code_identity.h"
 #include "shim/kernel_images.h"
 #include "shim/resolve.h"
 
@@ -11,7 +12,10 @@ namespace atp::shim {
 template <HookId id, typename Handle, typename... Options>
 CUresult OnLoadData(Handle* handle, const void* image, Options... options) {
   const CUresult result = Row<id>::Real()(handle, image, options...);
-  if (result == CUDA_SUCCESS) RememberImage(image);
+  if (result == CUDA_SUCCESS) {
+    RememberImage(image);
+    RememberCode(*handle, HashOfImage(image));
+  }
   return result;
 }
 
@@ -19,7 +23,10 @@ CUresult OnLoadData(Handle* handle, const void* image, Options... options) {
 template <HookId id, typename Handle, typename... Options>
 CUresult OnLoadFile(Handle* handle, const char* path, Options... options) {
   const CUresult result = Row<id>::Real()(handle, path, options...);
-  if (result == CUDA_SUCCESS) RememberImageFile(path);
+  if (result == CUDA_SUCCESS) {
+    RememberImageFile(path);
+    RememberCode(*handle, HashOfImageFile(path));
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "shim/code_identity.h"
 #include "shim/resolve.h"
 
 namespace atp::shim {
@@ -69,6 +70,33 @@ TEST_F(FunctionsTest, AKernelHandleIsAskedAboutAsAKernel) {
   asked_as_kernel = false;
   EXPECT_TRUE(FunctionOf(Handle(0x3000)).known);
   EXPECT_FALSE(asked_as_kernel);
+}
+
+// What a function is called in the record of another run.
+TEST_F(FunctionsTest, TheIdentityIsThatOfNameCodeAndParametersNotOfTheHandle) {
+  layout = {{0, 8}, {8, 8}};
+  g_real.cuFuncGetName = [](const char** name, CUfunction function) {
+    *name = reinterpret_cast<uintptr_t>(function) < 0x9000 ? "one" : "two";
+    return CUDA_SUCCESS;
+  };
+  g_real.cuFuncGetModule = [](CUmodule* module, CUfunction function) {
+    *module = reinterpret_cast<CUmodule>(reinterpret_cast<uintptr_t>(function) & 0xf);
+    return CUDA_SUCCESS;
+  };
+  RememberCode(reinterpret_cast<CUmodule>(1), 0x1111);
+  RememberCode(reinterpret_cast<CUmodule>(2), 0x1111);
+  RememberCode(reinterpret_cast<CUmodule>(3), 0x3333);
+  const uint64_t identity = FunctionOf(Handle(0x8001)).identity;
+  EXPECT_EQ(identity, FunctionOf(Handle(0x8002)).identity);  // loaded twice
+  EXPECT_NE(identity, FunctionOf(Handle(0x8003)).identity);  // other code
+  EXPECT_NE(identity, FunctionOf(Handle(0x9001)).identity);  // another name
+  layout = {{0, 8}, {8, 4}};
+  EXPECT_NE(identity, FunctionOf(Handle(0x8011)).identity);  // other parameters
+}
+
+TEST_F(FunctionsTest, FunctionsWithoutANameAreToldApartByTheirHandles) {
+  layout = {{0, 8}};
+  EXPECT_NE(FunctionOf(Handle(0xa000)).identity, FunctionOf(Handle(0xa010)).identity);
 }
 
 TEST_F(FunctionsTest, ADriverThatCannotTellIsSaidOnceAndNothingIsRead) {
