@@ -48,7 +48,7 @@ def run_program(build, folder, name, policy, card, trace=None):
     """One training run under `atp run`; its figures are those that the program and the simulated machine report."""
     say(f"{name}: training on a card of {card // MIB} MiB ...")
     stats = folder / f"{name}.json"
-    environment = dict(os.environ, ATP_SIM_STATS=str(stats))
+    environment = dict(os.environ, ATP_SIM_STATS=str(stats), ATP_SOCKET="off")  # every run is a first one
     if trace:
         environment["ATP_SIM_TRACE"] = str(trace)
     command = [build / "bin/atp", "run", "--sim", GPU, "--sim-memory", str(card), "--policy", policy,

@@ -68,6 +68,7 @@ void DeviceLoop::OnAlloc(Allocation* allocation) {
   allocation->shown = true;
   managed_bytes_ += allocation->mapped_bytes;
   phases_.ForgetWhatFits();
+  memory_.Changed();
   if (mode_ == Mode::kWatch) residency_.Add(allocation);
   if (mode_ == Mode::kFits && managed_bytes_ > Capacity() &&
       Settings().policy == Policy::kLearned) {
@@ -94,6 +95,7 @@ bool DeviceLoop::StartWatching() {
   g_tracker.ForEach(nullptr, [&](Record* record) {
     if (record->device == device_ && record->shown) residency_.Add(record);
   });
+  memory_.Ask(device_, traffic_.capacity(), residency_.live(), turns_);
   return true;
 }
 
@@ -113,6 +115,7 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
   phases_.Forget(allocation);
+  memory_.Changed();
   if (schedule_ != nullptr && (traffic_.Uses(allocation) || phase_->schedule == nullptr)) Break();
   // A mover may be inside the driver with this very range.
   if (executor_ != nullptr && !traffic_.Quiet()) {
@@ -184,6 +187,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
   if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
 
+  if (schedule_ == nullptr && memory_.Waiting()) PlanRemembered(lock);
   const policy::PeriodState state = detector_.Feed(launch.signature);
   Follow(launch.signature, lock);
   if (schedule_ == nullptr) plain_.Launch(launch);
@@ -271,6 +275,8 @@ void DeviceLoop::Shift(uint64_t signature) {
 void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   ++period_;
   ++statistics_.planned_periods;
+  ++phase_->planned_periods;
+  if (memory_.IsTimeToTell(statistics_.planned_periods)) TellMemory(/*at_once=*/false);
   Judge(lock);
   if (mode_ == Mode::kOff) return;
   TakePlan(phase_, 0, lock);
@@ -315,6 +321,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
   if (!job_.Take(&made) || made.frees != frees_) return;
+  if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
   if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
   PhaseState* phase = phases_.Find(made.phase, made.schedule->length);
   if (phase == nullptr || phase->settled) return;
@@ -326,9 +333,17 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
 
 // The last launches were whole periods of this phase.
 void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
+  Recorder::Period period = recorder_.Last(phase->length, phase->seconds, residency_.live());
+  if (!period.usable) return;
+  if (phase->schedule == nullptr) phase->beginning = recorder_.BeginningOf(period.signatures);
+  Plan(phase, std::move(period));
+  // Where planning takes no time of its own, the plan starts with this very period.
+  if (turns_) TakePlan(phase, periods, lock);
+}
+
+void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
   PlanInput input;
-  input.period = recorder_.Last(phase->length, phase->seconds, residency_.live());
-  if (!input.period.usable) return;
+  input.period = std::move(period);
   input.capacity = Capacity();
   uint64_t footprint = 0;
   for (const Placed& placed : input.period.placed) footprint += placed.bytes;
@@ -356,8 +371,6 @@ void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
       link.duplex_h2d * 1e-9, link.duplex_d2h * 1e-9);
   input.period.trace.device_bytes = input.capacity;
   job_.Request(std::move(input), turns_);
-  // Where planning takes no time of its own, the plan starts with this very period.
-  if (turns_) TakePlan(phase, periods, lock);
 }
 
 // Runs the phase's plan from this launch on, the first one of a period. `plain_periods` of them
@@ -370,6 +383,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
     record_.PlainIterations(plain, phase->phase);
   }
   phase_ = phase;
+  if (phase->remembered > 0) --phase->remembered;
   schedule_ = phase->schedule;
   planned_ = true;
   ++generation_;

@@ -19,6 +19,7 @@
 #include "shim/hints.h"
 #include "shim/launch_inbox.h"
 #include "shim/loop.h"
+#include "shim/loop_memory.h"
 #include "shim/loop_record.h"
 #include "shim/mover.h"
 #include "shim/period_timer.h"
@@ -68,6 +69,9 @@ class DeviceLoop : private Traffic::Observer {
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
   void LogPlan(const Schedule& schedule) const;
   void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
+  void Plan(PhaseState* phase, Recorder::Period period);
+  void PlanRemembered(Lock& lock);
+  void TellMemory(bool at_once);
   void TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock);
   void Break();
   void ReadPlainPeriods();
@@ -100,6 +104,7 @@ class DeviceLoop : private Traffic::Observer {
   PlanJob job_;
   uint64_t frees_ = 0;  // plans made before a free are not adopted
   PhaseStates phases_;
+  LoopMemory memory_;
   LastLaunches last_{};          // signatures
   PhaseState* phase_ = nullptr;  // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;

@@ -93,6 +93,7 @@ void DeviceLoop::Stop() {
   traffic_.Deactivate();
   mode_ = Mode::kOff;
   if (executor_ != nullptr) executor_->Stop();
+  TellMemory(/*at_once=*/true);
   const Traffic::Counters& c = traffic_.counters();
   const double mib = 1 << 20;
   ATP_LOG_INFO(

@@ -82,8 +82,14 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   return rates;
 }
 
+policy::LinkRates LinkMeter::Known() const {
+  const bool measured = ToDevice().alone > 0 || ToHost().alone > 0;
+  return measured ? Link() : assumed_;
+}
+
 policy::LinkRates LinkMeter::Link() const {
   const LinkMeter::Rates in = ToDevice(), out = ToHost();
+  if (in.alone == 0 && out.alone == 0 && assumed_.h2d > 0) return assumed_;
   const auto either = [](double a, double b) { return a > 0 ? a : b; };
   policy::LinkRates link;
   link.h2d = std::max(either(in.alone, out.alone), in.duplex);

@@ -44,6 +44,9 @@ class LinkMeter {
   Rates ToHost() const { return Estimate(0); }
   // Both for the planner; what has not been measured is guessed from what has.
   policy::LinkRates Link() const;
+  // What an earlier run has measured holds until this one knows better.
+  void Assume(const policy::LinkRates& link) { assumed_ = link; }
+  policy::LinkRates Known() const;  // measured or assumed; 0 = neither
 
  private:
   static constexpr size_t kRing = 512;  // moves remembered a direction
@@ -62,6 +65,7 @@ class LinkMeter {
 
   std::array<Direction, 2> directions_{};
   Log log_;
+  policy::LinkRates assumed_;
 };
 
 }  // namespace atp::shim

@@ -13,6 +13,14 @@ bool Names(const std::shared_ptr<const Schedule>& schedule, const Allocation* al
                      [&](const Placed& t) { return t.allocation == allocation; });
 }
 
+// Of a beginning that was seen only in part the rest may be anything.
+bool ComesBehind(const Recorder::Beginning& beginning, const LastLaunches& last) {
+  for (size_t i = last.size(); i-- > 0 && beginning.before[i] != 0 && last[i] != 0;) {
+    if (beginning.before[i] != last[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 PhaseState* PhaseStates::Enter(uint32_t phase, uint32_t length, const PhaseState* keep) {
@@ -49,7 +57,9 @@ PhaseState* PhaseStates::BeginsWith(uint64_t signature, const LastLaunches& last
     while (equal < last.size() &&
            last[last.size() - 1 - equal] == launches[launches.size() - 1 - equal % launches.size()])
       ++equal;
-    if (equal == last.size()) longest = &state;
+    if (equal == last.size() || (state.remembered > 0 && ComesBehind(state.beginning, last))) {
+      longest = &state;
+    }
   }
   return longest;
 }

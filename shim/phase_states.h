@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "shim/recorder.h"
 #include "shim/schedule.h"
 
 namespace atp::shim {
@@ -25,12 +26,16 @@ struct PhaseState {
   std::vector<double> seconds;  // measured, by position; empty before the first planned period
   double plain_seconds = 0;     // a period on plain managed memory; 0 = not known
   unsigned slower = 0;          // planned periods in a row that took longer than that
+  uint64_t planned_periods = 0;
+  Recorder::Beginning beginning;  // where it began for the first time
+  // Known from an earlier run: it may begin there again, so many times at most.
+  uint8_t remembered = 0;
 
   bool Is(uint32_t p, uint32_t l) const { return phase == p && length == l; }
 };
 
 // The last launches, the newest one at the end.
-using LastLaunches = std::array<uint64_t, 4>;
+using LastLaunches = decltype(Recorder::Beginning::before);
 
 class PhaseStates {
  public:
@@ -40,11 +45,12 @@ class PhaseStates {
   PhaseState* Enter(uint32_t phase, uint32_t length, const PhaseState* keep);
   PhaseState* Find(uint32_t phase, uint32_t length);  // null: forgotten
   // The longest phase with a plan that has just ended, by the last launches, and begins again with
-  // this one; null: there is none.
+  // this one, or that began behind the same launches in an earlier run; null: there is none.
   PhaseState* BeginsWith(uint64_t signature, const LastLaunches& last);
   // Its plans name the allocation no more.
   void Forget(const Allocation* allocation);
   void ForgetWhatFits();  // more memory is in use now
+  const std::list<PhaseState>& all() const { return states_; }
 
  private:
   std::list<PhaseState> states_;  // the last one entered in front

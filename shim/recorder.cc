@@ -64,6 +64,31 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   return period;
 }
 
+Recorder::Beginning Recorder::BeginningOf(const std::vector<uint64_t>& signatures) const {
+  const uint64_t length = signatures.size(),
+                 oldest = launches_ - std::min<uint64_t>(launches_, kLaunches);
+  const auto signature = [&](uint64_t i) { return entries_[i % kLaunches].signature; };
+  const auto begins = [&](uint64_t at) {
+    for (uint64_t i = 0; i < length; ++i) {
+      if (signature(at + i) != signatures[i]) return false;
+    }
+    return true;
+  };
+  Beginning beginning;
+  uint64_t at = oldest;
+  while (at + length <= launches_ && !begins(at)) ++at;
+  if (length == 0 || at + length > launches_) return beginning;
+  // Part of a period may have run before the first whole one.
+  for (uint64_t back = 1; at > oldest && back < length; ++back, --at) {
+    if (signature(at - 1) != signatures[length - back]) break;
+    beginning.rotation = static_cast<uint32_t>(length - back);
+  }
+  for (uint64_t i = 1; i <= beginning.before.size() && at >= oldest + i; ++i) {
+    beginning.before[beginning.before.size() - i] = signature(at - i);
+  }
+  return beginning;
+}
+
 void AssumeDurations(double total, policy::Trace* trace) {
   constexpr double kLeast = 1e-6;
   double all = 0;

@@ -4,6 +4,7 @@
 // loop is held.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -34,6 +35,13 @@ class Recorder {
   // yet: all are 0 then (AssumeDurations).
   Period Last(uint32_t length, const std::vector<double>& seconds,
               const std::unordered_map<uint64_t, Allocation*>& live) const;
+
+  // Where the program first began to launch as in this period, as far back as is remembered.
+  struct Beginning {
+    uint32_t rotation = 0;             // the position with which it began
+    std::array<uint64_t, 4> before{};  // signatures before it, the last one at the end; 0 = none
+  };
+  Beginning BeginningOf(const std::vector<uint64_t>& signatures) const;
 
  private:
   struct Entry {

@@ -98,7 +98,7 @@ class Runner:
         stats, timeline = self.folder / f"{name}.stats.json", self.folder / f"{name}.timeline.json"
         stats.unlink(missing_ok=True)
         settings = {
-            **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy, "ATP_LOG": "info",
+            **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy, "ATP_SOCKET": "off", "ATP_LOG": "info",
             "ATP_SIM_THREADS": str(self.threads), "LD_LIBRARY_PATH": str(self.build / "lib/sim"),
         }
         if modelled:

@@ -20,7 +20,7 @@ fail() {
 }
 
 "$cmake" --install "$build" --prefix "$prefix" >"$work/log" || { cat "$work/log"; fail "cmake --install"; }
-for file in bin/atp lib/libatpshim.so lib/atp/sim/libcuda.so.1 lib/atp/sim/libcudart.so.13 share/doc/atpshim/README.md; do
+for file in bin/atp bin/atpd lib/libatpshim.so lib/atp/sim/libcuda.so.1 lib/atp/sim/libcudart.so.13 share/doc/atpshim/README.md; do
   [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
 if readelf -d "$prefix/bin/atp" "$prefix"/lib/*.so "$prefix"/lib/atp/sim/*.so* | grep -E 'R(UN)?PATH.*'"$build"; then

@@ -143,5 +143,17 @@ TEST(LinkMeter, ALogHoldsTheMovesBetweenItsStartAndItsEnd) {
   EXPECT_TRUE(meter.EndLog().moves.empty());
 }
 
+TEST(LinkMeter, WhatAnEarlierRunHasMeasuredHoldsUntilThisOneHas) {
+  Link link;
+  EXPECT_EQ(link.meter.Known().h2d, 0);
+  link.meter.Assume({5e9, 6e9, 2e9, 3e9});
+  EXPECT_EQ(link.meter.Link().h2d, 5e9);
+  EXPECT_EQ(link.meter.Link().duplex_d2h, 3e9);
+  EXPECT_EQ(link.meter.Known().d2h, 6e9);
+  link.Run(40'000'000, false, true);
+  EXPECT_NEAR(link.meter.Link().d2h, 25e9, 1e9);
+  EXPECT_NEAR(link.meter.Known().d2h, 25e9, 1e9);
+}
+
 }  // namespace
 }  // namespace atp::shim

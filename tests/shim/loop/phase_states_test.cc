@@ -76,6 +76,21 @@ TEST(PhaseStates, APhaseBeginsAgainWhereItHasJustEnded) {
   EXPECT_EQ(states.BeginsWith(7, {0, 2, 3, 4}), nullptr);
 }
 
+TEST(PhaseStates, ARememberedPhaseBeginsWhereItBeganInTheEarlierRun) {
+  PhaseStates states;
+  PhaseState* phase = states.Enter(1, 3, nullptr);
+  phase->schedule = Of({7, 8, 9});
+  phase->beginning.before = {0, 0, 5, 6};
+  EXPECT_EQ(states.BeginsWith(7, {0, 0, 5, 6}), nullptr);
+  phase->remembered = 1;
+  EXPECT_EQ(states.BeginsWith(7, {0, 0, 5, 6}), phase);
+  EXPECT_EQ(states.BeginsWith(7, {1, 2, 5, 6}), phase);  // the earlier run did not see so far back
+  EXPECT_EQ(states.BeginsWith(7, {0, 0, 0, 6}), phase);  // nor this one
+  EXPECT_EQ(states.BeginsWith(7, {0, 0, 6, 6}), nullptr);
+  EXPECT_EQ(states.BeginsWith(8, {0, 0, 5, 6}), nullptr);
+  EXPECT_EQ(states.BeginsWith(7, {9, 7, 8, 9}), phase);  // as any other
+}
+
 TEST(PhaseStates, WhatFitsIsAskedAgainWhenMoreIsInUse) {
   PhaseStates states;
   states.Enter(1, 10, nullptr)->fits = true;

@@ -27,6 +27,21 @@ TEST(Recorder, APeriodHasTheSignaturesOfItsLaunchesInOrder) {
   EXPECT_EQ(period.signatures, (std::vector<uint64_t>{7, 8}));
 }
 
+// What another run may recognise: the first launches of the period, and what came before them.
+TEST(Recorder, APeriodBeganWhereItsLaunchesFirstFollowedEachOther) {
+  Recorder recorder;
+  for (const uint64_t signature : {5, 6, 3, 1, 2, 3, 1, 2, 3, 1}) {
+    LaunchView view;
+    view.signature = signature;
+    recorder.Record(view);
+  }
+  const Recorder::Beginning beginning = recorder.BeginningOf({1, 2, 3});
+  EXPECT_EQ(beginning.rotation, 2u);  // with the 3
+  EXPECT_EQ(beginning.before, (std::array<uint64_t, 4>{0, 0, 5, 6}));
+  EXPECT_EQ(recorder.BeginningOf({7, 8}).before, (std::array<uint64_t, 4>{}));
+  EXPECT_EQ(recorder.BeginningOf({5, 6, 3}).rotation, 0u);
+}
+
 TEST(AssumedDurations, AreSharedOutByTheBytesTouched) {
   policy::Trace trace;
   trace.tensors.resize(2);

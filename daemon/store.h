@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What atpd remembers between runs: one SQLite file (WAL). Each user has rows of their own.
+// Bounded: what was used the longest time ago makes room; that is told by a counter, since clocks
+// jump. A file that is damaged, or of a newer program, is set aside and never written to. Throws
+// StoreError only while opening; later trouble (disk full, locked by somebody) is counted and said
+// once, and the daemon goes on. One thread.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "protocol/learned.h"
+
+struct sqlite3;
+
+namespace atp::daemon {
+
+struct StoreError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// The file itself is the trouble: damaged, no store, or of a newer program.
+struct UnusableStore : StoreError {
+  using StoreError::StoreError;
+};
+
+struct StoreLimits {
+  uint64_t bytes = 256u << 20;  // of what was learned, of all users
+  uint64_t workloads = 2000;    // of one user
+};
+
+class Store {
+ public:
+  Store(const std::filesystem::path& file, const StoreLimits& limits);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  struct Counters {
+    uint64_t asked = 0, known = 0, told = 0, refused = 0, forgotten = 0, errors = 0;
+  };
+
+  // What is known of workloads like this one, the most alike first, at most `most`. As they were
+  // told: whoever reads them checks them.
+  std::vector<std::vector<uint8_t>> Find(uint32_t user, const protocol::Fingerprint& like,
+                                         size_t most);
+  // Replaces what was known of the same workload. False: it could not be written.
+  bool Remember(uint32_t user, const protocol::Learned& learned,
+                const std::vector<uint8_t>& written);
+
+  const Counters& counters() const { return counters_; }
+  uint64_t workloads();
+  uint64_t bytes();
+  // Where a file that could not be used was put; empty: there was none.
+  const std::filesystem::path& set_aside() const { return set_aside_; }
+  // For tests: the file may not grow beyond so many pages, or what it has.
+  bool LimitPages(int pages);
+
+ private:
+  void Open();
+  void Check();
+  void Migrate(int from);
+  void MakeRoom(uint32_t user);
+  bool Execute(const char* sql);
+  void CountError(const char* what);
+  uint64_t Number(const char* sql);
+
+  struct Close {
+    void operator()(sqlite3* database) const;
+  };
+  const std::filesystem::path file_;
+  const StoreLimits limits_;
+  std::filesystem::path set_aside_;
+  std::unique_ptr<sqlite3, Close> database_;
+  Counters counters_;
+};
+
+}  // namespace atp::daemon

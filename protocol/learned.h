@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shim has learned of a program and atpd keeps for its next run. Guesses, all of it: the
+// next process proves each before it acts by it, and nothing in here can make it give data up.
+// Values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace atp::protocol {
+
+inline constexpr uint32_t kLearnedVersion = 1;
+// What is longer was not written by us.
+inline constexpr uint64_t kMostLearnedBytes = 64u << 20;
+
+struct Fingerprint {
+  std::string device;
+  uint64_t device_bytes = 0, capacity_bytes = 0;
+  std::vector<uint64_t> code;         // ascending
+  std::vector<uint64_t> allocations;  // bytes, oldest first
+  bool operator==(const Fingerprint&) const = default;
+};
+
+struct LearnedTensor {
+  uint64_t bytes = 0;
+  uint32_t slot = 0;
+  bool operator==(const LearnedTensor&) const = default;
+};
+
+struct LearnedLaunch {
+  uint64_t signature = 0, identity = 0;
+  double seconds = 0;
+  std::vector<uint32_t> reads, writes;  // indices of tensors
+  bool operator==(const LearnedLaunch&) const = default;
+};
+
+struct LearnedPhase {
+  std::vector<LearnedLaunch> launches;
+  std::vector<LearnedTensor> tensors;
+  std::vector<uint64_t> before;
+  uint64_t capacity_bytes = 0;
+  double best_seconds = 0, plain_seconds = 0, bound_seconds = 0;  // 0 = not known
+  uint64_t periods = 0;
+  bool operator==(const LearnedPhase&) const = default;
+};
+
+struct Learned {
+  Fingerprint fingerprint;
+  std::string command;
+  double h2d = 0, d2h = 0, duplex_h2d = 0, duplex_d2h = 0;  // bytes per second; 0 = not known
+  std::vector<LearnedPhase> phases;
+  bool operator==(const Learned&) const = default;
+};
+
+std::vector<uint8_t> Write(const Fingerprint& fingerprint);
+std::vector<uint8_t> Write(const Learned& learned);
+
+// Takes foreign bytes. False with `error` in words: not whole, of another version, or not sensible
+// (an index that leads nowhere, a time that is no number).
+bool Read(std::span<const uint8_t> bytes, Fingerprint* fingerprint, std::string* error);
+bool Read(std::span<const uint8_t> bytes, Learned* learned, std::string* error);
+
+}  // namespace atp::protocol

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the loop that has to do with earlier and later runs of the program.
+#include <algorithm>
+
+#include "shim/device_loop.h"
+#include "shim/shimlog.h"
+
+namespace atp::shim {
+
+// Plans what is remembered, as soon as all that it touches is there. It runs when the program's
+// launches begin to be its own (PhaseStates::BeginsWith).
+void DeviceLoop::PlanRemembered(Lock& lock) {
+  if (job_.busy()) return TakePlan(nullptr, 0, lock);
+  while (!job_.busy()) {
+    auto recalled = memory_.Next(residency_.live());
+    if (!recalled) return;
+    const auto length = static_cast<uint32_t>(recalled->period.signatures.size());
+    PhaseState* phase = phases_.Enter(recalled->phase, length, phase_);
+    if (phase->schedule != nullptr) continue;
+    ATP_LOG_INFO("device %d: a phase of %u launches is remembered from an earlier run", device_,
+                 length);
+    // Launches before it may look like its first one.
+    constexpr uint8_t kTries = 3;
+    phase->remembered = kTries;
+    phase->beginning = {};
+    std::copy_backward(recalled->before.begin(),
+                       recalled->before.begin() +
+                           std::min(recalled->before.size(), phase->beginning.before.size()),
+                       phase->beginning.before.end());
+    phase->seconds = std::move(recalled->seconds);
+    phase->plain_seconds = recalled->plain_seconds;
+    traffic_.meter().Assume(memory_.link());
+    Plan(phase, std::move(recalled->period));
+    if (turns_) TakePlan(nullptr, 0, lock);
+  }
+}
+
+void DeviceLoop::TellMemory(bool at_once) {
+  memory_.Tell(phases_, traffic_.meter().Known(), at_once);
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/loop_memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "shim/code_identity.h"
+#include "shim/device.h"
+#include "shim/resolve.h"
+#include "shim/run_record.h"
+
+namespace atp::shim {
+namespace {
+
+// An answer takes a daemon far less. Of real time, and only where the program's clock stands still.
+constexpr std::chrono::seconds kAwaitAnswer{5};
+constexpr size_t kMostAllocations = 4096;  // of a fingerprint
+constexpr uint32_t kMostLaunches = Recorder::kLaunches / 2;
+constexpr size_t kMostPhases = 12;  // remembered ones that are tried
+
+std::vector<uint64_t> SizesByAge(const LiveAllocations& live) {
+  const std::map<uint64_t, Allocation*> ordered(live.begin(), live.end());
+  std::vector<uint64_t> sizes;
+  for (const auto& [id, allocation] : ordered) {
+    if (sizes.size() == kMostAllocations) break;
+    sizes.push_back(allocation->mapped_bytes);
+  }
+  return sizes;
+}
+
+// Signatures are made of the hooks' numbers too, which other versions of the shim count otherwise.
+std::string NameOf(const Device& device) {
+  char name[160];
+  snprintf(name, sizeof name, "%s%s, hooks %zu", device.name,
+           real().atpSimNow != nullptr ? " (simulated)" : "", kHookCount);
+  return name;
+}
+
+// What no device does in a second is a damaged number.
+double Plausible(double value, double least, double most) {
+  return value >= least && value <= most ? value : 0;
+}
+
+policy::LinkRates LinkOf(const protocol::Learned& learned) {
+  const auto rate = [](double value) { return Plausible(value, 1e6, 1e13); };
+  policy::LinkRates link;
+  link.h2d = rate(learned.h2d);
+  link.d2h = rate(learned.d2h);
+  if (link.h2d == 0 || link.d2h == 0) return {};
+  link.duplex_h2d = rate(learned.duplex_h2d);
+  link.duplex_d2h = rate(learned.duplex_d2h);
+  return link;
+}
+
+bool SameLaunches(const protocol::LearnedPhase& a, const protocol::LearnedPhase& b) {
+  return std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
+                    [](const auto& x, const auto& y) { return x.signature == y.signature; });
+}
+
+std::vector<uint32_t> Once(std::vector<uint32_t> list) {
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+// Launches are told from where the program first began to follow them.
+protocol::LearnedPhase LearnedFrom(const PhaseState& phase, uint64_t capacity) {
+  const Schedule& schedule = *phase.schedule;
+  const auto length = static_cast<uint32_t>(schedule.signatures.size());
+  protocol::LearnedPhase out;
+  for (const Placed& tensor : schedule.tensors) {
+    out.tensors.push_back({tensor.allocation->mapped_bytes, tensor.allocation->slot});
+  }
+  for (uint32_t i = 0; i < length; ++i) {
+    const uint32_t at = (phase.beginning.rotation + i) % length;
+    const policy::Launch& launch = schedule.trace->launches[at];
+    out.launches.push_back({schedule.signatures[at], 0,
+                            at < phase.seconds.size() ? phase.seconds[at] : 0, launch.reads,
+                            launch.writes});
+  }
+  out.before.assign(phase.beginning.before.begin(), phase.beginning.before.end());
+  out.capacity_bytes = capacity;
+  out.best_seconds = phase.best_seconds;
+  out.plain_seconds = phase.plain_seconds;
+  out.bound_seconds = schedule.bound_seconds;
+  out.periods = phase.planned_periods;
+  return out;
+}
+
+}  // namespace
+
+void LoopMemory::Ask(int device, uint64_t capacity, const LiveAllocations& live, bool await) {
+  const Device* facts = DeviceOf(device);
+  if (facts == nullptr) return;
+  capacity_ = capacity;
+  fingerprint_ = {NameOf(*facts), facts->total, capacity, LoadedCode(), SizesByAge(live)};
+  question_.Ask(fingerprint_);
+  if (await) question_.Await(kAwaitAnswer);
+}
+
+void LoopMemory::TakeAnswer() {
+  std::vector<protocol::Learned> answer;
+  if (!question_.Take(&answer)) return;
+  for (protocol::Learned& learned : answer) {
+    if (link_.h2d == 0) link_ = LinkOf(learned);
+    for (protocol::LearnedPhase& phase : learned.phases) {
+      if (phases_.size() == kMostPhases || phase.launches.size() > kMostLaunches) continue;
+      phases_.push_back(std::move(phase));
+      recalled_.push_back(0);
+    }
+  }
+  changed_ = !phases_.empty();
+}
+
+// What fits exactly comes first; of what is the same otherwise, only one.
+void LoopMemory::MakeOffers(const LiveAllocations& live) {
+  std::unordered_map<uint32_t, uint64_t> sizes;
+  for (const auto& [id, allocation] : live) sizes[allocation->slot] = allocation->mapped_bytes;
+  const auto misfit = [&](uint32_t index) {
+    uint64_t bytes = 0;
+    for (const protocol::LearnedTensor& tensor : phases_[index].tensors) {
+      const uint64_t is = sizes[tensor.slot];
+      bytes += std::max(is, tensor.bytes) - std::min(is, tensor.bytes);
+    }
+    return bytes;
+  };
+  std::vector<uint32_t> order(phases_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return misfit(a) < misfit(b); });
+  offers_.clear();
+  for (const uint32_t index : order) {
+    const bool there = std::any_of(offers_.begin(), offers_.end(), [&](uint32_t better) {
+      return SameLaunches(phases_[index], phases_[better]);
+    });
+    if (!there) offers_.push_back(index);
+  }
+  std::reverse(offers_.begin(), offers_.end());
+}
+
+std::optional<LoopMemory::Recalled> LoopMemory::Next(const LiveAllocations& live) {
+  if (std::exchange(changed_, false)) MakeOffers(live);
+  while (!offers_.empty()) {
+    const uint32_t index = offers_.back();
+    offers_.pop_back();
+    // A program that frees what a phase touches again and again is not planned again and again.
+    constexpr uint32_t kMostRecalls = 8;
+    if (recalled_[index] == kMostRecalls) continue;
+    auto recalled = Resolve(index, live);
+    if (!recalled) continue;
+    ++recalled_[index];
+    return recalled;
+  }
+  return std::nullopt;
+}
+
+// Tensors are known by their slots: the same in every run that allocates in the same order. Where
+// sizes differ it is the same program with other data: what a launch takes grows with its memory.
+std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
+                                                        const LiveAllocations& live) const {
+  const protocol::LearnedPhase& learned = phases_[index];
+  std::unordered_map<uint32_t, Allocation*> by_slot;
+  for (const auto& [id, allocation] : live) by_slot[allocation->slot] = allocation;
+  Recalled recalled;
+  recalled.phase = kFirstPhase + index;
+  Recorder::Period& period = recalled.period;
+  const auto length = static_cast<uint32_t>(learned.launches.size());
+  bool same_sizes = true;
+  for (const protocol::LearnedTensor& tensor : learned.tensors) {
+    const auto found = by_slot.find(tensor.slot);
+    if (found == by_slot.end()) return std::nullopt;
+    Allocation* allocation = found->second;
+    by_slot.erase(found);  // a slot that is named twice was not told by us
+    same_sizes &= allocation->mapped_bytes == tensor.bytes;
+    period.placed.push_back({allocation, 0, allocation->mapped_bytes, length, /*written=*/false});
+    policy::Tensor& planned = period.trace.tensors.emplace_back();
+    planned.bytes = allocation->mapped_bytes;
+  }
+  bool timed = true;
+  for (uint32_t i = 0; i < length; ++i) {
+    const protocol::LearnedLaunch& from = learned.launches[i];
+    policy::Launch& launch = period.trace.launches.emplace_back();
+    launch.reads = Once(from.reads);
+    launch.writes = Once(from.writes);
+    uint64_t now = 0, then = 0;
+    for (const auto* list : {&launch.reads, &launch.writes}) {
+      for (const uint32_t t : *list) {
+        Placed& placed = period.placed[t];
+        placed.first_touch = std::min(placed.first_touch, i);
+        placed.written |= list == &launch.writes;
+        now += placed.bytes;
+        then += learned.tensors[t].bytes;
+      }
+    }
+    constexpr double kLongest = 3600;
+    const double scale =
+        then > 0 && !same_sizes ? static_cast<double>(now) / static_cast<double>(then) : 1;
+    launch.seconds = Plausible(from.seconds * scale, 0, kLongest);
+    timed &= launch.seconds > 0;
+    period.signatures.push_back(from.signature);
+    recalled.seconds.push_back(launch.seconds);
+  }
+  for (const Placed& placed : period.placed) {
+    if (placed.first_touch == length) return std::nullopt;  // by no launch
+  }
+  if (!timed) recalled.seconds.clear();
+  if (same_sizes && learned.capacity_bytes == capacity_) {
+    recalled.plain_seconds = Plausible(learned.plain_seconds, 0, 1e6);
+  }
+  recalled.before = learned.before;
+  period.usable = true;
+  return recalled;
+}
+
+bool LoopMemory::IsTimeToTell(uint64_t planned_periods) {
+  if (planned_periods < tell_at_) return false;
+  tell_at_ *= 2;
+  return true;
+}
+
+void LoopMemory::Tell(const PhaseStates& phases, const policy::LinkRates& link, bool at_once) {
+  if (fingerprint_.device.empty()) return;
+  protocol::Learned learned;
+  learned.fingerprint = fingerprint_;
+  learned.command = DescribeRun().command;
+  learned.h2d = link.h2d;
+  learned.d2h = link.d2h;
+  learned.duplex_h2d = link.duplex_h2d;
+  learned.duplex_d2h = link.duplex_d2h;
+  for (const PhaseState& phase : phases.all()) {
+    if (phase.schedule == nullptr || phase.planned_periods == 0) continue;
+    learned.phases.push_back(LearnedFrom(phase, capacity_));
+  }
+  if (!learned.phases.empty()) TellDaemon(std::move(learned), at_once);
+}
+
+}  // namespace atp::shim

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the loop of a device has from earlier runs, by atpd, and gives to it. All of it is guesses:
+// a remembered phase is planned when the memory that it touches is there, runs when the program's
+// launches are its launches, one by one, and ends with the first that is another. Of what a store
+// says only signatures, touches and times are used; nothing in it can have memory discarded. The
+// lock of the loop is held.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "protocol/learned.h"
+#include "shim/daemon_link.h"
+#include "shim/phase_states.h"
+#include "shim/recorder.h"
+
+namespace atp::shim {
+
+using LiveAllocations = std::unordered_map<uint64_t, Allocation*>;  // by id
+
+class LoopMemory {
+ public:
+  // Names of phases that come from here; the detector's count from 0.
+  static constexpr uint32_t kFirstPhase = 1u << 31;
+
+  // Asks what is known of the program, as it is now. `await`: until there is an answer.
+  void Ask(int device, uint64_t capacity, const LiveAllocations& live, bool await);
+
+  // Other memory is live now than before.
+  void Changed() { changed_ = true; }
+  // True when Next may have something.
+  bool Waiting() { return TakeAnswer(), changed_ || !offers_.empty(); }
+
+  struct Recalled {
+    uint32_t phase = 0;
+    Recorder::Period period;  // durations of 0: not known
+    std::vector<uint64_t> before;
+    std::vector<double> seconds;  // empty: not known
+    double plain_seconds = 0;
+  };
+  // A remembered phase whose memory is all live; each once for each change of what is live. Of
+  // phases that differ in the sizes of their memory alone, the one that fits best.
+  std::optional<Recalled> Next(const LiveAllocations& live);
+  policy::LinkRates link() const { return link_; }  // 0 = not known
+
+  // Hands what has been learned so far to atpd. `at_once`: at exit.
+  void Tell(const PhaseStates& phases, const policy::LinkRates& link, bool at_once);
+  // True in the 4th, 8th, 16th, ... planned period: what is learned late changes little.
+  bool IsTimeToTell(uint64_t planned_periods);
+
+ private:
+  void TakeAnswer();
+  void MakeOffers(const LiveAllocations& live);
+  std::optional<Recalled> Resolve(uint32_t index, const LiveAllocations& live) const;
+
+  DaemonQuestion question_;
+  protocol::Fingerprint fingerprint_;
+  uint64_t capacity_ = 0;
+  std::vector<protocol::LearnedPhase> phases_;
+  std::vector<uint32_t> recalled_;  // how often each
+  policy::LinkRates link_;
+  bool changed_ = false;
+  // To be offered since the last change: indices of phases_, the best last.
+  std::vector<uint32_t> offers_;
+  uint64_t tell_at_ = 4;
+};
+
+}  // namespace atp::shim

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// A second run begins with what the first one has learned: unmodified programs under the real
+// library, on the simulated machine in virtual time, with a real daemon beside them.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <fstream>
+#include <functional>
+#include <regex>
+
+#include "daemon/statement.h"
+#include "daemon/store.h"
+#include "tests/daemon/daemon_process.h"
+#include "tests/preload/child.h"
+
+namespace atp::daemon {
+namespace {
+
+using protocol::Learned;
+
+struct Outcome {
+  preload::Finished finished;
+  std::vector<double> iteration_ms;
+  std::string results;  // everything printed, but for the times
+  bool discarded_live_data = true;
+};
+
+// A transformer of 54 MiB, on half of that.
+Outcome Train(const std::string& socket, preload::Environment environment = {}) {
+  static int runs = 0;
+  const std::string stats = testing::TempDir() + "remember." + std::to_string(getpid()) + "." +
+                            std::to_string(++runs) + ".json";
+  environment.insert({{"LD_LIBRARY_PATH", ATP_SIM_FOLDER},
+                      {"LD_PRELOAD", preload::Preload({ATP_SHIM_FILE})},
+                      {"ATP_SIM_GPU", "tiny"},
+                      {"ATP_SIM_MEMORY", "28MiB"},
+                      {"ATP_SIM_STATS", stats},
+                      {"ATP_LOG", "info"},
+                      {"ATP_SOCKET", socket}});
+  Outcome outcome;
+  outcome.finished = preload::RunChild({ATP_EXAMPLES "/train_transformer", "--layers", "1",
+                                        "--width", "512", "--sequence", "16", "--iterations", "8"},
+                                       environment);
+  static const std::regex time("ms ([0-9.]+)");
+  const std::string& out = outcome.finished.out;
+  for (std::sregex_iterator it(out.begin(), out.end(), time), end; it != end; ++it) {
+    outcome.iteration_ms.push_back(std::stod((*it)[1]));
+  }
+  outcome.results = std::regex_replace(out, time, "");
+  std::ifstream in(stats);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  outcome.discarded_live_data =
+      !std::regex_search(text, std::regex("\"discard_violations\": *0\\b"));
+  unlink(stats.c_str());
+  return outcome;
+}
+
+int PlannedPeriods(const Outcome& outcome) {
+  std::smatch planned;
+  const std::string& log = outcome.finished.err;
+  return std::regex_search(log, planned, std::regex("([0-9]+) planned")) ? std::stoi(planned[1])
+                                                                         : -1;
+}
+
+double FirstThree(const Outcome& outcome) {
+  const std::vector<double>& ms = outcome.iteration_ms;
+  return ms.size() < 3 ? 0 : ms[0] + ms[1] + ms[2];
+}
+
+// One first run for all tests of a process, with the store that it has left.
+class Remember : public testing::Test {
+ protected:
+  static const std::filesystem::path& Base() {
+    static const struct Folder {
+      const std::filesystem::path path =
+          testing::TempDir() + "remember." + std::to_string(getpid());
+      ~Folder() { std::filesystem::remove_all(path); }
+    } folder;
+    return folder.path;
+  }
+  static const Outcome& FirstRun() {
+    static const Outcome first = [] {
+      std::filesystem::remove_all(Base());
+      DaemonProcess daemon(Base() / "first");
+      return Train(daemon.socket());
+    }();
+    return first;
+  }
+  // A folder with a copy of that store.
+  static std::filesystem::path StoreOfFirstRun(const std::string& name) {
+    FirstRun();
+    std::filesystem::create_directories(Base() / name);
+    std::filesystem::copy_file(Base() / "first" / "atpd.db", Base() / name / "atpd.db",
+                               std::filesystem::copy_options::overwrite_existing);
+    return Base() / name;
+  }
+  static void Change(const std::filesystem::path& folder, std::function<void(Learned*)> change) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open((folder / "atpd.db").c_str(), &database), SQLITE_OK);
+    int changed = 0;
+    {
+      Statement rows(database, "SELECT id, learned FROM workload");
+      while (rows.Row()) {
+        Learned learned;
+        std::string error;
+        ASSERT_TRUE(protocol::Read(rows.Blob(1), &learned, &error)) << error;
+        change(&learned);
+        Statement update(database, "UPDATE workload SET learned = ? WHERE id = ?");
+        update.Bind(1, protocol::Write(learned));
+        update.Bind(2, rows.Integer(0));
+        update.Row();
+        changed += update.done();
+      }
+    }
+    EXPECT_GT(changed, 0);
+    sqlite3_close(database);
+  }
+};
+
+TEST_F(Remember, TheSecondRunIsPlannedFromItsFirstIterationOn) {
+  const Outcome& first = FirstRun();
+  DaemonProcess daemon(StoreOfFirstRun("second"));
+  const Outcome second = Train(daemon.socket());
+  ASSERT_EQ(second.finished.exit_code, 0) << second.finished.err;
+  EXPECT_EQ(second.results, first.results);
+  EXPECT_LT(PlannedPeriods(first), 7);
+  EXPECT_EQ(PlannedPeriods(second), 7) << second.finished.err;  // of 8: the first is counted apart
+  EXPECT_GE(FirstThree(first), 1.5 * FirstThree(second));
+  EXPECT_LE(second.iteration_ms.back(), 1.005 * first.iteration_ms.back());
+}
+
+TEST_F(Remember, VirtualTimeDoesNotHangOnTheDaemonsSpeed) {
+  DaemonProcess one(StoreOfFirstRun("one")), two(StoreOfFirstRun("two"));
+  const Outcome a = Train(one.socket()), b = Train(two.socket(), {{"ATP_SIM_THREADS", "1"}});
+  EXPECT_EQ(a.iteration_ms, b.iteration_ms);
+}
+
+TEST_F(Remember, ThreadsThatMoveGiveTheSameResults) {
+  DaemonProcess daemon(StoreOfFirstRun("threads"));
+  const Outcome run = Train(daemon.socket(), {{"ATP_EXECUTOR", "threads"}});
+  EXPECT_EQ(run.finished.exit_code, 0) << run.finished.err;
+  EXPECT_EQ(run.results, FirstRun().results);
+  EXPECT_FALSE(run.discarded_live_data);
+}
+
+// What a store says may be wrong in every way: it costs time, never data.
+struct Wrong {
+  const char* name;
+  std::function<void(protocol::LearnedPhase*)> change;
+};
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+class WrongStore : public Remember, public testing::WithParamInterface<Wrong> {};
+
+TEST_P(WrongStore, ChangesNoResult) {
+  const std::filesystem::path folder = StoreOfFirstRun(GetParam().name);
+  Change(folder, [&](Learned* learned) {
+    for (protocol::LearnedPhase& phase : learned->phases) GetParam().change(&phase);
+  });
+  DaemonProcess daemon(folder);
+  const Outcome run = Train(daemon.socket());
+  EXPECT_EQ(run.finished.exit_code, 0) << run.finished.err;
+  EXPECT_EQ(run.results, FirstRun().results);
+  EXPECT_FALSE(run.discarded_live_data);
+}
+
+std::vector<uint32_t> All(const protocol::LearnedPhase& phase) {
+  std::vector<uint32_t> all(phase.tensors.size());
+  for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, WrongStore,
+    testing::Values(
+        // Dead after every launch: nothing is ever read, all of it is written anew by each.
+        Wrong{"EverythingIsDead",
+              [](protocol::LearnedPhase* phase) {
+                for (auto& launch : phase->launches) {
+                  launch.writes.insert(launch.writes.end(), launch.reads.begin(),
+                                       launch.reads.end());
+                  launch.reads.clear();
+                }
+              }},
+        Wrong{"NothingIsEverWritten",
+              [](protocol::LearnedPhase* phase) {
+                for (auto& launch : phase->launches) {
+                  launch.reads.insert(launch.reads.end(), launch.writes.begin(),
+                                      launch.writes.end());
+                  launch.writes.clear();
+                }
+              }},
+        Wrong{"LaunchesTouchWhatOthersTouch",
+              [](protocol::LearnedPhase* phase) {
+                std::vector<protocol::LearnedLaunch> old = phase->launches;
+                for (size_t i = 0; i < old.size(); ++i) {
+                  phase->launches[i].reads = old[old.size() - 1 - i].reads;
+                  phase->launches[i].writes = old[old.size() - 1 - i].writes;
+                }
+              }},
+        Wrong{"EachLaunchTouchesEverythingAtOnce",
+              [](protocol::LearnedPhase* phase) {
+                for (auto& launch : phase->launches) launch.reads = All(*phase);
+              }},
+        Wrong{"TimesAreNonsense",
+              [](protocol::LearnedPhase* phase) {
+                for (size_t i = 0; i < phase->launches.size(); ++i) {
+                  phase->launches[i].seconds = i % 2 == 0 ? 1e300 : 1e-300;
+                }
+                phase->plain_seconds = 1e-9;
+              }}),
+    [](const auto& instance) { return instance.param.name; });
+
+TEST_F(Remember, WithoutADaemonOrWithOneThatHangsTheProgramRunsAsBefore) {
+  FirstRun();
+  const Outcome without = Train("/nowhere/atpd.sock");
+  DaemonProcess daemon(StoreOfFirstRun("stopped"));
+  kill(daemon.pid(), SIGSTOP);
+  const Outcome stopped = Train(daemon.socket());
+  kill(daemon.pid(), SIGCONT);
+  for (const Outcome* run : {&without, &stopped}) {
+    EXPECT_EQ(run->finished.exit_code, 0) << run->finished.err;
+    EXPECT_EQ(run->results, FirstRun().results);
+    EXPECT_EQ(run->iteration_ms, FirstRun().iteration_ms);
+  }
+}
+
+}  // namespace
+}  // namespace atp::daemon
