@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each mover on a thread of its own: the executor for real drivers.
-#include <pthread.h>
-#include <signal.h>
-
 #include <chrono>
 #include <condition_variable>
-#include <thread>
 
 #include "shim/executor.h"
+#include "shim/own_thread.h"
 
 namespace atp::shim {
 namespace {
@@ -20,16 +17,7 @@ class ThreadExecutor : public Executor {
  public:
   ThreadExecutor(std::mutex* mutex, ThreadCalls calls, std::vector<Mover*> movers)
       : mutex_(mutex), calls_(std::move(calls)) {
-    // The program's signals are for its own threads.
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    for (Mover* mover : movers) {
-      std::thread thread([this, mover] { Run(mover); });
-      pthread_setname_np(thread.native_handle(), mover->name());
-      thread.detach();  // one may be inside the driver when the process ends
-    }
-    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    for (Mover* mover : movers) StartOwnThread(mover->name(), [this, mover] { Run(mover); });
   }
 
   void Changed() override { changed_.notify_all(); }

@@ -16,6 +16,7 @@
 namespace atp::shim {
 
 std::atomic<State> g_state{State::kCold};
+constinit std::mutex Standstill::one_;
 std::atomic<bool> g_placing{true};
 thread_local constinit unsigned t_hook_depth = 0;
 

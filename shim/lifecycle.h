@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
 
 namespace atp::shim {
 
@@ -30,10 +31,14 @@ bool EnsureStarted();
 // already go on. One at a time, on a thread that is inside a hook; the time is the program's.
 class Standstill {
  public:
-  Standstill() { g_state.store(State::kStandstill); }
+  Standstill() : lock_(one_) { g_state.store(State::kStandstill); }
   ~Standstill() { g_state.store(State::kActive); }
   Standstill(const Standstill&) = delete;
   Standstill& operator=(const Standstill&) = delete;
+
+ private:
+  static constinit std::mutex one_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 // True while new memory is placed by us; false from the start of exit on, and after too much

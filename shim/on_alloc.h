@@ -7,6 +7,7 @@
 #include "shim/placement.h"
 #include "shim/pools.h"
 #include "shim/resolve.h"
+#include "shim/turn_plain.h"
 
 namespace atp::shim {
 
@@ -82,6 +83,9 @@ template <HookId id>
 CUresult OnMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (const Record* record = g_tracker.Find(address)) {
     if (record->pooled) return ReleasePieceInOrder(address, stream, Row<id>::kPerThread);
+    return ReleaseInStreamOrder(address, stream, Row<id>::kPerThread);
+  }
+  if (uint64_t start = 0, bytes = 0; IsTurned(address, &start, &bytes)) {
     return ReleaseInStreamOrder(address, stream, Row<id>::kPerThread);
   }
   const CUresult result = Row<id>::Real()(address, stream);

@@ -38,6 +38,7 @@ CUresult PrepareHandleFor(CUdeviceptr address, size_t bytes, CUmemRangeHandleTyp
       works == 0) {
     return CUDA_SUCCESS;
   }
+  TurnPlain(address);
   return GiveAddressToDriver(address, bytes);
 }
 

@@ -8,6 +8,7 @@
 #include "shim/memory_numbers.h"
 #include "shim/placement.h"
 #include "shim/resolve.h"
+#include "shim/turn_plain.h"
 #include "shim/vmm.h"
 
 namespace atp::shim {
@@ -90,12 +91,15 @@ CUresult OnHandleForRange(void* handle, CUdeviceptr address, size_t bytes,
   return result;
 }
 
-// Operations of a stream on values in memory.
+// Operations of a stream on values in memory: what they are refused for becomes plain memory.
 constexpr const char* kNoMemOps = "used by stream memory operations";
 
 template <HookId id, typename Value>
 CUresult OnStreamValue(CUstream stream, CUdeviceptr address, Value value, unsigned flags) {
-  const CUresult result = Row<id>::Real()(stream, address, value, flags);
+  CUresult result = Row<id>::Real()(stream, address, value, flags);
+  if (result == CUDA_ERROR_INVALID_VALUE && address % sizeof value == 0 && TurnPlain(address)) {
+    result = Row<id>::Real()(stream, address, value, flags);
+  }
   if (result == CUDA_ERROR_INVALID_VALUE) SayWhyRefused(address, kNoMemOps);
   return result;
 }
@@ -103,12 +107,21 @@ CUresult OnStreamValue(CUstream stream, CUdeviceptr address, Value value, unsign
 template <HookId id>
 CUresult OnStreamMemOps(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations,
                         unsigned flags) {
-  const CUresult result = Row<id>::Real()(stream, count, operations, flags);
-  const bool refused = result == CUDA_ERROR_INVALID_VALUE && operations != nullptr;
-  for (unsigned i = 0; refused && i < count; ++i) {
-    const bool has_address = operations[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES &&
-                             operations[i].operation != CU_STREAM_MEM_OP_BARRIER;
-    if (has_address) SayWhyRefused(operations[i].writeValue.address, kNoMemOps);
+  const auto submit = [&] { return Row<id>::Real()(stream, count, operations, flags); };
+  const auto each_address = [&](auto body) {
+    for (unsigned i = 0; operations != nullptr && i < count; ++i) {
+      const bool has_address = operations[i].operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES &&
+                               operations[i].operation != CU_STREAM_MEM_OP_BARRIER;
+      if (has_address) body(operations[i].writeValue.address);
+    }
+  };
+  CUresult result = submit();
+  if (result != CUDA_ERROR_INVALID_VALUE) return result;
+  bool turned = false;
+  each_address([&](CUdeviceptr address) { turned |= TurnPlain(address); });
+  if (turned) result = submit();
+  if (result == CUDA_ERROR_INVALID_VALUE) {
+    each_address([](CUdeviceptr address) { SayWhyRefused(address, kNoMemOps); });
   }
   return result;
 }

@@ -18,6 +18,7 @@
 #include "shim/settings.h"
 #include "shim/shimlog.h"
 #include "shim/slab.h"
+#include "shim/turn_plain.h"
 #include "shim/vmm.h"
 
 namespace atp::shim {
@@ -159,6 +160,7 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
     if (record->address == address) return UnmapManaged(record);
     return real().cuMemFree_v2(address);
   }
+  if (FreeTurned(address)) return CUDA_SUCCESS;
   NativeSizes::Entry entry;
   const bool known = g_native_sizes.Take(address, &entry);
   const CUresult result = real().cuMemFree_v2(address);
@@ -203,7 +205,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
     return range == InRange::kMapped;
   }
   const Record* record = g_tracker.Find(address);
-  if (record == nullptr) return false;
+  if (record == nullptr) return IsTurned(address, start, bytes);
   if (record->pooled) return PieceAround(address, start, bytes, nullptr);
   if (record->slab != nullptr) return g_slabs.Range(*record, address, start, bytes);
   *start = record->address;
@@ -213,6 +215,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
 
 void ForgetMemoryOf(CUcontext context, int device_ordinal) {
   ForgetPiecesOf(context, device_ordinal);
+  ForgetTurned(context, device_ordinal);
   g_tracker.ForEach(context, [&](Record* record) {
     if (device_ordinal >= 0 && record->device != device_ordinal) return;
     ForgetManaged(record);
@@ -227,6 +230,7 @@ void StopHints() {
 void ResetPlacementAfterFork() {
   ResetDevicesAfterFork();
   ResetRangesAfterFork();
+  ResetTurnedAfterFork();
   ResetPoolsAfterFork();
   ResetGraphsAfterFork();
   ResetCallSitesAfterFork();

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/plan_job.h"
 
-#include <pthread.h>
-#include <signal.h>
-
-#include <thread>
 #include <utility>
 
 #include "policy/bounds.h"
 #include "policy/planner.h"
+#include "shim/own_thread.h"
 
 namespace atp::shim {
 
@@ -42,18 +39,12 @@ void PlanJob::Request(PlanInput input, bool inline_planning) {
     state_->ready = true;
     return;
   }
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::thread planner([state = state_, in = std::move(input)]() mutable {
+  StartOwnThread("atp-plan", [state = state_, in = std::move(input)]() mutable {
     PlanOutput output = MakeSchedule(std::move(in));
     std::lock_guard lock(state->mutex);
     state->output = std::move(output);
     state->ready = true;
   });
-  pthread_setname_np(planner.native_handle(), "atp-plan");
-  planner.detach();
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
 bool PlanJob::Take(PlanOutput* output) {

@@ -9,6 +9,7 @@
 #include "shim/findings.h"
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
+#include "shim/native_copy.h"
 #include "shim/own_calls.h"
 #include "shim/shimlog.h"
 #include "shim/vmm_runs.h"
@@ -21,103 +22,6 @@ struct Piece {  // a mapping of the range, and what will show its bytes
   const Mapping* mapping = nullptr;
   MemoryHandle native = 0;
 };
-
-CUresult Allow(uint64_t address, uint64_t bytes, int device, unsigned char flags) {
-  CUmemAccessDesc access = {};
-  access.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
-  access.flags = static_cast<CUmemAccess_flags>(flags);
-  return real().cuMemSetAccess(address, bytes, &access, 1);
-}
-
-CUresult AllowAsNoted(uint64_t address, const Mapping& mapping) {
-  for (int device = 0; device < kMaxDevices; ++device) {
-    if (mapping.access[device] == 0) continue;
-    const CUresult result = Allow(address, mapping.bytes, device, mapping.access[device]);
-    if (result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool ReserveAt(uint64_t address, uint64_t bytes) {
-  CUdeviceptr got = 0;
-  if (real().cuMemAddressReserve(&got, bytes, 0, address, 0) != CUDA_SUCCESS) return false;
-  if (got == address) return true;
-  real().cuMemAddressFree(got, bytes);
-  return false;
-}
-
-// Whether this driver reserves addresses that managed memory has just left, tried on a sample:
-// afterwards there is no way back.
-bool ReservesWhatWasManaged(uint64_t bytes) {
-  CUdeviceptr sample = 0;
-  if (real().cuMemAllocManaged(&sample, bytes, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS) return false;
-  return real().cuMemFree_v2(sample) == CUDA_SUCCESS && ReserveAt(sample, bytes) &&
-         real().cuMemAddressFree(sample, bytes) == CUDA_SUCCESS;
-}
-
-// The driver's memory, shown for a moment at an address of its own.
-class View {
- public:
-  View(MemoryHandle memory, uint64_t bytes) : bytes_(bytes) {
-    result_ = real().cuMemAddressReserve(&address_, bytes, 0, 0, 0);
-    if (result_ != CUDA_SUCCESS) return;
-    result_ = real().cuMemMap(address_, bytes, 0, memory, 0);
-    if (result_ != CUDA_SUCCESS) real().cuMemAddressFree(address_, bytes);
-  }
-  ~View() {
-    if (result_ != CUDA_SUCCESS) return;
-    real().cuMemUnmap(address_, bytes_);
-    real().cuMemAddressFree(address_, bytes_);
-  }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
-
-  CUresult result() const { return result_; }
-  uint64_t address() const { return address_; }
-
- private:
-  CUdeviceptr address_ = 0;
-  uint64_t bytes_;
-  CUresult result_ = CUDA_SUCCESS;
-};
-
-// Whether plain memory leaves managed memory the room that it needs to be copied from: a card
-// without any ends the context. A fiftieth is for what is not counted, as in the budget
-// (device.cc). Not held against ATP_BUDGET, which plain memory may exceed.
-bool Fits(int ordinal, uint64_t bytes) {
-  const Device* device = DeviceOf(ordinal);
-  if (device == nullptr) return false;
-  const uint64_t kept = device->free_at_start / 50 + 2 * kGranule;
-  return device->native.load(std::memory_order_relaxed) + bytes + kept <= device->free_at_start;
-}
-
-// `like`: the mapping in whose place it will be shown. What that may be used for is tried out here,
-// where a refusal still changes nothing.
-CUresult Fill(MemoryHandle native, uint64_t from, uint64_t bytes, const Mapping* like) {
-  const View view(native, bytes);
-  if (view.result() != CUDA_SUCCESS) return view.result();
-  CUresult result = like != nullptr ? AllowAsNoted(view.address(), *like) : CUDA_SUCCESS;
-  if (result != CUDA_SUCCESS) return result;
-  CUdevice device = 0;
-  result = real().cuCtxGetDevice(&device);
-  if (result != CUDA_SUCCESS) return result;
-  result = Allow(view.address(), bytes, device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  if (result != CUDA_SUCCESS) return result;
-  return CopyWithin(view.address(), from, bytes) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
-}
-
-// Memory of the driver as the program asked for it, with the bytes from `from`. The context is
-// current.
-CUresult CreateCopy(const Memory& memory, uint64_t from, uint64_t bytes, const Mapping* like,
-                    MemoryHandle* native) {
-  CUresult result = real().cuMemCreate(native, memory.bytes, &memory.prop, 0);
-  if (result != CUDA_SUCCESS) return result;
-  result = Fill(*native, from, bytes, like);
-  if (result == CUDA_SUCCESS) return result;
-  real().cuMemRelease(*native);
-  *native = 0;
-  return result;
-}
 
 // The books, when the driver has the memory.
 void Adopt(Memory* memory, MemoryHandle native) {
@@ -142,7 +46,7 @@ bool AllFit(const std::vector<Piece>& pieces) {
   uint64_t bytes[kMaxDevices] = {};
   for (const Piece& piece : pieces) {
     const Memory& memory = *piece.mapping->memory;
-    if (!Fits(memory.device, bytes[memory.device] += memory.bytes)) return false;
+    if (!FitsBeside(memory.device, bytes[memory.device] += memory.bytes)) return false;
   }
   return true;
 }
@@ -151,8 +55,8 @@ CUresult CopyPieces(std::vector<Piece>* pieces) {
   if (!AllFit(*pieces)) return CUDA_ERROR_OUT_OF_MEMORY;
   for (Piece& piece : *pieces) {
     const Mapping& mapping = *piece.mapping;
-    const CUresult result =
-        CreateCopy(*mapping.memory, piece.address, mapping.bytes, &mapping, &piece.native);
+    const CUresult result = CreateCopy(mapping.memory->prop, mapping.memory->bytes, piece.address,
+                                       mapping.bytes, &mapping.access, &piece.native);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
@@ -176,7 +80,7 @@ bool ShowNative(uint64_t begin, uint64_t bytes, const std::vector<Piece>& pieces
     good =
         good &&
         real().cuMemMap(piece.address, piece.mapping->bytes, 0, piece.native, 0) == CUDA_SUCCESS &&
-        AllowAsNoted(piece.address, *piece.mapping) == CUDA_SUCCESS;
+        AllowAsNoted(piece.address, piece.mapping->bytes, piece.mapping->access) == CUDA_SUCCESS;
     Adopt(memory, piece.native);
     // The program has given its handles back: the mapping alone keeps the memory.
     if (memory->references == 0) real().cuMemRelease(piece.native);
@@ -211,10 +115,10 @@ CUresult CopyOfUnmapped(const Memory& memory, MemoryHandle* native) {
   const CUcontext context = ContextOfContents(memory);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (CaptureOpen()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // copying has to wait
-  if (!Fits(memory.device, memory.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!FitsBeside(memory.device, memory.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   WithContext current(context);
-  return CreateCopy(memory, memory.contents_at, std::min(memory.contents_bytes, memory.bytes),
-                    nullptr, native);
+  return CreateCopy(memory.prop, memory.bytes, memory.contents_at,
+                    std::min(memory.contents_bytes, memory.bytes), nullptr, native);
 }
 
 }  // namespace
