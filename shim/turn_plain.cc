@@ -60,7 +60,7 @@ bool IdleSoon() {
   };
   if (CaptureOpen()) return false;
   const auto answer = std::make_shared<Answer>();
-  StartOwnThread("atp-wait", [answer] {
+  const bool asked = StartOwnThread("atp-wait", [answer] {
     const Reentry guard;
     const bool idle = EachContext([](CUcontext context) {
       const WithContext current(context);
@@ -71,6 +71,7 @@ bool IdleSoon() {
     answer->idle = idle;
     answer->changed.notify_all();
   });
+  if (!asked) return false;
   std::unique_lock lock(answer->mutex);
   answer->changed.wait_for(lock, kLongest, [&] { return answer->there; });
   return answer->idle;
