@@ -29,8 +29,9 @@ void InstallDriver() {
   g_real.cuCtxPushCurrent_v2 = [](CUcontext) { return CUDA_SUCCESS; };
   g_real.cuCtxPopCurrent_v2 = [](CUcontext*) { return CUDA_SUCCESS; };
   g_real.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
-  g_real.cuStreamCreate = [](CUstream* stream, unsigned) {
+  g_real.cuStreamCreate = [](CUstream* stream, unsigned flags) {
     static std::atomic<uintptr_t> next{0x2000};
+    EXPECT_EQ(flags, unsigned{CU_STREAM_NON_BLOCKING}) << "it would wait for the program's";
     return *stream = reinterpret_cast<CUstream>(next++), CUDA_SUCCESS;
   };
   g_real.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
