@@ -167,16 +167,17 @@ void GiveBack(uint64_t address, const Turned& turned) {
 }  // namespace
 
 bool TurnPlain(CUdeviceptr address) {
-  if (Settings().Disabled(kDisableVmm) || WholeAllocation(address) == nullptr || !DriverCan()) {
-    return false;
-  }
+  if (Settings().Disabled(kDisableVmm) || !DriverCan()) return false;
+  const Record* whole = WholeAllocation(address);
+  if (whole == nullptr) return false;
+  const uint64_t id = whole->id;
   // At length here, while others still run; what they do meanwhile is waited for again, and
   // briefly.
   if (!IdleSoon()) return Stays(address, kBusy);
   std::lock_guard lock(mutex);
-  const Standstill standstill;
-  Record* record = WholeAllocation(address);
-  if (record == nullptr) return false;
+  const Standstill standstill;  // no lock of the books of ranges from here on: they stand still too
+  Record* record = g_tracker.Find(address);
+  if (record == nullptr || record->id != id) return false;
   return IdleSoon() ? Turn(record) : Stays(address, kBusy);
 }
 
