@@ -169,6 +169,7 @@ void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
     believed_ = false;
   }
   recorder_.Record(launch);
+  memory_.Launched(launch.identity);
   for (size_t i = 0; i < launch.touch_count; ++i) {
     Allocation* a = launch.touches[i].allocation;
     if (!launch.touches[i].writes || !a->read_mostly) continue;
@@ -187,9 +188,10 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
   if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
 
-  if (schedule_ == nullptr && memory_.Waiting()) PlanRemembered(lock);
+  if (schedule_ == nullptr) PlanRemembered(lock);
   const policy::PeriodState state = detector_.Feed(launch.signature);
   Follow(launch.signature, lock);
+  if (schedule_ == nullptr) PlanKnownShape(launch.signature, lock);
   if (schedule_ == nullptr) plain_.Launch(launch);
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   if (mode_ == Mode::kOff) return;
@@ -335,6 +337,7 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
 void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
   Recorder::Period period = recorder_.Last(phase->length, phase->seconds, residency_.live());
   if (!period.usable) return;
+  recalling_ = phase->phase >= LoopMemory::kFirstPhase && phase->schedule == nullptr;
   if (phase->schedule == nullptr) phase->beginning = recorder_.BeginningOf(period.signatures);
   Plan(phase, std::move(period));
   // Where planning takes no time of its own, the plan starts with this very period.

@@ -71,6 +71,7 @@ class DeviceLoop : private Traffic::Observer {
   void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
   void Plan(PhaseState* phase, Recorder::Period period);
   void PlanRemembered(Lock& lock);
+  void PlanKnownShape(uint64_t signature, Lock& lock);
   void TellMemory(bool at_once);
   void TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock);
   void Break();
@@ -105,6 +106,7 @@ class DeviceLoop : private Traffic::Observer {
   uint64_t frees_ = 0;  // plans made before a free are not adopted
   PhaseStates phases_;
   LoopMemory memory_;
+  bool recalling_ = false;  // `job_` is, or was last, for a phase from there
   LastLaunches last_{};          // signatures
   PhaseState* phase_ = nullptr;  // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;

@@ -10,8 +10,9 @@ namespace atp::shim {
 // Plans what is remembered, as soon as all that it touches is there. It runs when the program's
 // launches begin to be its own (PhaseStates::BeginsWith).
 void DeviceLoop::PlanRemembered(Lock& lock) {
-  if (job_.busy()) return TakePlan(nullptr, 0, lock);
-  while (!job_.busy()) {
+  // What runs by itself is taken where its period begins; this has to be there before.
+  if (recalling_ && job_.busy()) TakePlan(nullptr, 0, lock);
+  while (memory_.Waiting() && !job_.busy()) {
     auto recalled = memory_.Next(residency_.live());
     if (!recalled) return;
     const auto length = static_cast<uint32_t>(recalled->period.signatures.size());
@@ -30,9 +31,27 @@ void DeviceLoop::PlanRemembered(Lock& lock) {
     phase->seconds = std::move(recalled->seconds);
     phase->plain_seconds = recalled->plain_seconds;
     traffic_.meter().Assume(memory_.link());
+    recalling_ = true;
     Plan(phase, std::move(recalled->period));
     if (turns_) TakePlan(nullptr, 0, lock);
   }
+}
+
+// The program has just launched what a remembered phase launches, on memory of its own (another
+// batch size): one lap of it is enough, where the detector waits for a second.
+void DeviceLoop::PlanKnownShape(uint64_t signature, Lock& lock) {
+  uint32_t number = 0;
+  const protocol::LearnedPhase* known = memory_.LapJustEnded(&number);
+  if (known == nullptr || job_.busy()) return;
+  const auto length = static_cast<uint32_t>(known->launches.size());
+  const Recorder::Period lap = recorder_.Last(length, {}, residency_.live());
+  if (!lap.usable || lap.signatures.front() != signature) return;  // the next one does not begin
+  PhaseState* phase = phases_.Enter(LoopMemory::kFirstShape + number, length, phase_);
+  if (phase->schedule != nullptr || phase->fits) return;
+  ATP_LOG_INFO("device %d: a phase of %u launches is like one of an earlier run", device_, length);
+  phase->seconds = memory_.SecondsOf(number, lap);
+  traffic_.meter().Assume(memory_.link());
+  RequestPlan(phase, /*periods=*/1, lock);
 }
 
 void DeviceLoop::TellMemory(bool at_once) {

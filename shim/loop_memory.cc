@@ -55,6 +55,16 @@ policy::LinkRates LinkOf(const protocol::Learned& learned) {
   return link;
 }
 
+// Where sizes differ it is the same program with other data: what a launch takes grows with its
+// memory.
+double TimeOf(const protocol::LearnedLaunch& launch, uint64_t bytes_now, uint64_t bytes_then) {
+  constexpr double kLongest = 3600;
+  const double scale = bytes_then > 0 && bytes_now > 0
+                           ? static_cast<double>(bytes_now) / static_cast<double>(bytes_then)
+                           : 1;
+  return Plausible(launch.seconds * scale, 0, kLongest);
+}
+
 bool SameLaunches(const protocol::LearnedPhase& a, const protocol::LearnedPhase& b) {
   return std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
                     [](const auto& x, const auto& y) { return x.signature == y.signature; });
@@ -77,7 +87,7 @@ protocol::LearnedPhase LearnedFrom(const PhaseState& phase, uint64_t capacity) {
   for (uint32_t i = 0; i < length; ++i) {
     const uint32_t at = (phase.beginning.rotation + i) % length;
     const policy::Launch& launch = schedule.trace->launches[at];
-    out.launches.push_back({schedule.signatures[at], 0,
+    out.launches.push_back({schedule.signatures[at], schedule.identities[at],
                             at < phase.seconds.size() ? phase.seconds[at] : 0, launch.reads,
                             launch.writes});
   }
@@ -108,6 +118,9 @@ void LoopMemory::TakeAnswer() {
     if (link_.h2d == 0) link_ = LinkOf(learned);
     for (protocol::LearnedPhase& phase : learned.phases) {
       if (phases_.size() == kMostPhases || phase.launches.size() > kMostLaunches) continue;
+      std::vector<uint64_t> identities;
+      for (const auto& launch : phase.launches) identities.push_back(launch.identity);
+      shapes_.Add(std::move(identities));
       phases_.push_back(std::move(phase));
       recalled_.push_back(0);
     }
@@ -157,8 +170,7 @@ std::optional<LoopMemory::Recalled> LoopMemory::Next(const LiveAllocations& live
   return std::nullopt;
 }
 
-// Tensors are known by their slots: the same in every run that allocates in the same order. Where
-// sizes differ it is the same program with other data: what a launch takes grows with its memory.
+// Tensors are known by their slots: the same in every run that allocates in the same order.
 std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
                                                         const LiveAllocations& live) const {
   const protocol::LearnedPhase& learned = phases_[index];
@@ -195,12 +207,10 @@ std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
         then += learned.tensors[t].bytes;
       }
     }
-    constexpr double kLongest = 3600;
-    const double scale =
-        then > 0 && !same_sizes ? static_cast<double>(now) / static_cast<double>(then) : 1;
-    launch.seconds = Plausible(from.seconds * scale, 0, kLongest);
+    launch.seconds = TimeOf(from, now, then);
     timed &= launch.seconds > 0;
     period.signatures.push_back(from.signature);
+    period.identities.push_back(from.identity);
     recalled.seconds.push_back(launch.seconds);
   }
   for (const Placed& placed : period.placed) {
@@ -213,6 +223,24 @@ std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
   recalled.before = learned.before;
   period.usable = true;
   return recalled;
+}
+
+std::vector<double> LoopMemory::SecondsOf(uint32_t index, const Recorder::Period& period) const {
+  const std::vector<protocol::LearnedLaunch>& launches = phases_[index].launches;
+  std::vector<double> seconds;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    uint64_t then = 0, now = 0;
+    for (const auto* list : {&launches[i].reads, &launches[i].writes}) {
+      for (const uint32_t t : *list) then += phases_[index].tensors[t].bytes;
+    }
+    const policy::Launch& launch = period.trace.launches[i];
+    for (const auto* list : {&launch.reads, &launch.writes}) {
+      for (const uint32_t t : *list) now += period.trace.tensors[t].bytes;
+    }
+    seconds.push_back(TimeOf(launches[i], now, then));
+    if (seconds.back() == 0) return {};
+  }
+  return seconds;
 }
 
 bool LoopMemory::IsTimeToTell(uint64_t planned_periods) {

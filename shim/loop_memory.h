@@ -14,6 +14,7 @@
 #include "shim/daemon_link.h"
 #include "shim/phase_states.h"
 #include "shim/recorder.h"
+#include "shim/shape_follower.h"
 
 namespace atp::shim {
 
@@ -23,6 +24,8 @@ class LoopMemory {
  public:
   // Names of phases that come from here; the detector's count from 0.
   static constexpr uint32_t kFirstPhase = 1u << 31;
+  // The same for phases of which only the shape was known.
+  static constexpr uint32_t kFirstShape = kFirstPhase + (1u << 30);
 
   // Asks what is known of the program, as it is now. `await`: until there is an answer.
   void Ask(int device, uint64_t capacity, const LiveAllocations& live, bool await);
@@ -44,6 +47,18 @@ class LoopMemory {
   std::optional<Recalled> Next(const LiveAllocations& live);
   policy::LinkRates link() const { return link_; }  // 0 = not known
 
+  // Each launch, in the order in which they are recorded.
+  void Launched(uint64_t identity) {
+    if (!shapes_.empty()) lap_ = shapes_.Feed(identity);
+  }
+  // The remembered phase whose kernels the last launches were, one lap of them, on whatever memory;
+  // null: there is none. `number` names it.
+  const protocol::LearnedPhase* LapJustEnded(uint32_t* number) const {
+    return lap_ == ShapeFollower::kNone ? nullptr : &phases_[*number = lap_];
+  }
+  // The times of that phase for such a lap, or none.
+  std::vector<double> SecondsOf(uint32_t number, const Recorder::Period& period) const;
+
   // Hands what has been learned so far to atpd. `at_once`: at exit.
   void Tell(const PhaseStates& phases, const policy::LinkRates& link, bool at_once);
   // True in the 4th, 8th, 16th, ... planned period: what is learned late changes little.
@@ -60,6 +75,8 @@ class LoopMemory {
   std::vector<protocol::LearnedPhase> phases_;
   std::vector<uint32_t> recalled_;  // how often each
   policy::LinkRates link_;
+  ShapeFollower shapes_;  // of phases_
+  uint32_t lap_ = ShapeFollower::kNone;
   bool changed_ = false;
   // To be offered since the last change: indices of phases_, the best last.
   std::vector<uint32_t> offers_;

@@ -28,6 +28,7 @@ PlanOutput MakeSchedule(PlanInput input) {
   schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
   schedule->trace = std::make_shared<const policy::Trace>(std::move(input.period.trace));
   schedule->signatures = std::move(input.period.signatures);
+  schedule->identities = std::move(input.period.identities);
   output.schedule = std::move(schedule);
   return output;
 }

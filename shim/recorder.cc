@@ -12,6 +12,7 @@ void Recorder::Record(const LaunchView& launch) {
   }
   Entry& entry = entries_[launches_++ % kLaunches];
   entry.signature = launch.signature;
+  entry.identity = launch.identity;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
   for (size_t i = 0; i < launch.touch_count; ++i) {
@@ -32,6 +33,7 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   for (uint32_t i = 0; i < length; ++i) {
     const Entry& entry = entries_[(begin + i) % kLaunches];
     period.signatures.push_back(entry.signature);
+    period.identities.push_back(entry.identity);
     policy::Launch& launch = period.trace.launches[i];
     launch.seconds = i < seconds.size() ? seconds[i] : 0;
     for (uint32_t k = 0; k < entry.touch_count; ++k) {

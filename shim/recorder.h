@@ -27,7 +27,7 @@ class Recorder {
   struct Period {
     policy::Trace trace;  // tensors[i] lies at placed[i]
     std::vector<Placed> placed;
-    std::vector<uint64_t> signatures;  // of the launches
+    std::vector<uint64_t> signatures, identities;  // of the launches
     bool usable =
         false;  // false: a touched allocation is gone, or the period is longer than the memory
   };
@@ -45,7 +45,7 @@ class Recorder {
 
  private:
   struct Entry {
-    uint64_t signature = 0;
+    uint64_t signature = 0, identity = 0;
     uint32_t touch_count = 0;
     uint64_t first_touch = 0;  // counted from the start; taken modulo kTouches
   };

@@ -49,6 +49,7 @@ struct Schedule {
                                       // one of the period waits for
   uint32_t flagged = 0;  // positions after which an event is recorded, because an eviction follows
   std::vector<uint64_t> signatures;            // of the launches: by them the program is followed
+  std::vector<uint64_t> identities;            // LaunchView::identity of each, for later runs
   std::vector<Placed> tensors;                 // what the period touches
   std::shared_ptr<const policy::Trace> trace;  // what was planned; its tensor i is tensors[i]
   std::vector<Action> out_at_start;            // ranges that are on the host when a period starts

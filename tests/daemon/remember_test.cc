@@ -25,8 +25,9 @@ struct Outcome {
   bool discarded_live_data = true;
 };
 
-// A transformer of 54 MiB, on half of that.
-Outcome Train(const std::string& socket, preload::Environment environment = {}) {
+// A transformer of 54 MiB, on half of that, or as the options say.
+Outcome Train(const std::string& socket, preload::Environment environment = {},
+              const std::vector<std::string>& options = {"--sequence", "16"}) {
   static int runs = 0;
   const std::string stats = testing::TempDir() + "remember." + std::to_string(getpid()) + "." +
                             std::to_string(++runs) + ".json";
@@ -38,9 +39,10 @@ Outcome Train(const std::string& socket, preload::Environment environment = {}) 
                       {"ATP_LOG", "info"},
                       {"ATP_SOCKET", socket}});
   Outcome outcome;
-  outcome.finished = preload::RunChild({ATP_EXAMPLES "/train_transformer", "--layers", "1",
-                                        "--width", "512", "--sequence", "16", "--iterations", "8"},
-                                       environment);
+  std::vector<std::string> command = {
+      ATP_EXAMPLES "/train_transformer", "--layers", "1", "--width", "512", "--iterations", "8"};
+  command.insert(command.end(), options.begin(), options.end());
+  outcome.finished = preload::RunChild(command, environment);
   static const std::regex time("ms ([0-9.]+)");
   const std::string& out = outcome.finished.out;
   for (std::sregex_iterator it(out.begin(), out.end(), time), end; it != end; ++it) {
@@ -127,6 +129,21 @@ TEST_F(Remember, TheSecondRunIsPlannedFromItsFirstIterationOn) {
   EXPECT_EQ(PlannedPeriods(second), 7) << second.finished.err;  // of 8: the first is counted apart
   EXPECT_GE(FirstThree(first), 1.5 * FirstThree(second));
   EXPECT_LE(second.iteration_ms.back(), 1.005 * first.iteration_ms.back());
+}
+
+// The same kernels in the same order on other sizes: one lap of them is enough.
+TEST_F(Remember, AnotherBatchOfAKnownProgramIsPlannedFromItsSecondIterationOn) {
+  const preload::Environment card = {{"ATP_SIM_MEMORY", "40MiB"}};
+  const std::vector<std::string> four = {"--sequence", "32", "--batch", "4"},
+                                 five = {"--sequence", "32", "--batch", "5"};
+  DaemonProcess daemon(Base() / "batch");
+  Train(daemon.socket(), card, four);
+  const Outcome alone = Train("off", card, five), near = Train(daemon.socket(), card, five);
+  ASSERT_EQ(near.finished.exit_code, 0) << near.finished.err;
+  EXPECT_EQ(near.results, alone.results);
+  EXPECT_LT(PlannedPeriods(alone), 6);
+  EXPECT_EQ(PlannedPeriods(near), 6) << near.finished.err;  // of 8: the first two are counted apart
+  EXPECT_LT(FirstThree(near), FirstThree(alone));
 }
 
 TEST_F(Remember, VirtualTimeDoesNotHangOnTheDaemonsSpeed) {
