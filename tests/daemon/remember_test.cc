@@ -133,9 +133,9 @@ TEST_F(Remember, TheSecondRunIsPlannedFromItsFirstIterationOn) {
 
 // The same kernels in the same order on other sizes: one lap of them is enough.
 TEST_F(Remember, AnotherBatchOfAKnownProgramIsPlannedFromItsSecondIterationOn) {
-  const preload::Environment card = {{"ATP_SIM_MEMORY", "40MiB"}};
-  const std::vector<std::string> four = {"--sequence", "32", "--batch", "4"},
-                                 five = {"--sequence", "32", "--batch", "5"};
+  const preload::Environment card = {{"ATP_SIM_MEMORY", "32MiB"}};
+  const std::vector<std::string> four = {"--sequence", "8", "--batch", "4"},
+                                 five = {"--sequence", "8", "--batch", "5"};
   DaemonProcess daemon(Base() / "batch");
   Train(daemon.socket(), card, four);
   const Outcome alone = Train("off", card, five), near = Train(daemon.socket(), card, five);
