@@ -127,8 +127,8 @@ bool Show(uint64_t address, const Turned& turned, MemoryHandle native, const Acc
     return false;
   }
   AllowPeers(address, turned);
-  AccountNative(address, turned.mapped_bytes, WhyNative::kExporter);
-  Count(WhyNative::kExporter, turned.mapped_bytes);
+  AccountNative(address, turned.mapped_bytes, WhyNative::kTurned);
+  Count(WhyNative::kTurned, turned.mapped_bytes);
   All()[address] = turned;
   count.fetch_add(1, std::memory_order_release);
   ATP_LOG_INFO("the allocation of %s at 0x%llx is plain memory from now on",

@@ -112,6 +112,8 @@ TEST(Doctor, WhatStaysPlainIsNamedWithItsReason) {
   EXPECT_GT(program["native"]["small"]["count"], 0);
   const Json captured = Findings({kPrograms + "/memory_paths", "capture"}, 0)["program"];
   EXPECT_EQ(captured["native"]["capture"]["count"], 1) << captured["native"];
+  const Json turned = Findings({kPrograms + "/turned", "use"}, 0)["program"];
+  EXPECT_EQ(turned["native"]["turned"]["count"], 1) << turned["native"];
 }
 
 TEST(Doctor, FunctionsThatAreNotInterceptedAreNamed) {

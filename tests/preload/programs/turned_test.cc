@@ -25,7 +25,7 @@ TEST_P(TurnedTest, AnswersAreThoseOfPlainMemory) {
 INSTANTIATE_TEST_SUITE_P(Ways, TurnedTest, testing::Values("use", "frees", "many", "context"),
                          [](const auto& test) { return std::string(test.param); });
 
-TEST(Turned, ItIsSaidAndCountedAsPlain) {
+TEST(Turned, ItIsSaid) {
   const Finished run = Turned("use", true, {{"ATP_LOG", "info"}});
   EXPECT_NE(run.err.find("5.0 MiB"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("is plain memory from now on"), std::string::npos) << run.err;
