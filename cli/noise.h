@@ -19,8 +19,9 @@ struct NoiseOptions {
 void AddNoiseOptions(CLI::App* command, NoiseOptions* options);
 
 // For each trace and size: the plan made from the wrong prediction, replayed on what happens,
-// against the noiseless plan's distance to bound_safe applied to the bound of what happens, and
-// against stock unified memory.
+// against the noiseless plan's distance to the bound applied to the bound of what happens, and
+// against stock unified memory. The bound is bound_closed with the pauses of several turns
+// (policy/window_bound.h).
 void RunNoise(const TraceOptions& traces, const NoiseOptions& options);
 
 }  // namespace atp::cli

@@ -31,6 +31,7 @@ constexpr int64_t kSingles = 3;  // periods of a play that are each tried as the
 constexpr CoverOptions kCovers[] = {
     {0, 1, 1, 1, 8, false}, {0, 1, 0, 1, 8, false}, {0, 1, 0, 0, 8, false}, {0, 1, 0, 0, 1, true}};
 
+constexpr double kAsFast = 1e-3;   // share of the period by which a sturdier plan may be slower
 constexpr double kNothing = 1e-4;  // share of the period that is not worth another attempt
 
 // One way of planning; the best of several is kept.
@@ -161,14 +162,15 @@ class Best {
   const std::optional<Layout>& layout() const { return layout_; }
   void Offer(std::optional<Layout> layout) {
     if (!layout || (layout_ && layout_->period <= layout->period)) return;
-    if (task_.options.host_memory > 0) {
-      const Bytes host = HostBytes(task_.trace, task_.life, *layout);
-      if (host > task_.options.host_memory) {
-        least_host_ = least_host_ == 0 ? host : std::min(least_host_, host);
-        return;
-      }
+    if (FitsHost(*layout)) layout_ = std::move(layout);
+  }
+  // Takes another plan in place of the best, which it may exceed by this share. False: it does not.
+  bool Replace(std::optional<Layout> layout, double share) {
+    if (!layout || layout->period > (1 + share) * layout_->period || !FitsHost(*layout)) {
+      return false;
     }
     layout_ = std::move(layout);
+    return true;
   }
   // Of the plans that were refused because of it; 0 if none was.
   Bytes least_host() const { return least_host_; }
@@ -182,6 +184,14 @@ class Best {
   }
 
  private:
+  bool FitsHost(const Layout& layout) {
+    if (task_.options.host_memory == 0) return true;
+    const Bytes host = HostBytes(task_.trace, task_.life, layout);
+    if (host <= task_.options.host_memory) return true;
+    least_host_ = least_host_ == 0 ? host : std::min(least_host_, host);
+    return false;
+  }
+
   const Task& task_;
   std::optional<Layout> layout_;
   Bytes least_host_ = 0;
@@ -210,6 +220,54 @@ void OfferChase(const Task& task, const std::vector<bool>& copied, int64_t perio
   }
 }
 
+// Tries ways of planning, those first that are quick, until the best is near the bound.
+void Search(const Task& task, Best* best) {
+  for (const Variant& variant : Variants(task.memory / task.granule())) {
+    if (variant.fallback ? best->layout().has_value() : best->Within(variant.worth)) break;
+    best->Offer(TryGreedy(task, variant));
+  }
+  const bool few = task.trace.launches.size() <= kShort;
+  const double worth = few ? kWorthIfShort : kWorth;
+  for (CoverOptions cover : kCovers) {
+    if (best->Within(worth)) break;
+    cover.memory = task.memory, cover.granule = task.granule();
+    best->Offer(TryFlow(task, CoverAmounts(task.life, cover)));
+  }
+  const std::vector<bool> all_copied(task.copied.size(), true);
+  for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
+    if (!best->Within(worth)) OfferChase(task, task.copied, periods, worth, best);
+    // What is best where all is copied is no worse where some of it leaves for free.
+    if (!best->Within(worth) && few && task.copied != all_copied) {
+      OfferChase(task, all_copied, periods, worth, best);
+    }
+  }
+}
+
+// Of plans that are as fast, the one that would also hold if all launches were shorter: its amounts
+// are planned for a hurried period, and played in the expected one. From the most hurry down, and
+// only where launches and not the link set the pace: a link that is busy all the time has nothing
+// to spare.
+void PreferUnhurried(const Task& task, Best* best) {
+  constexpr double kLinkBound = 1.1;  // of the launches' own time
+  constexpr int kSteps = 4;
+  const bool link_bound = best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
+  if (best->layout()->out.empty() || link_bound) return;
+  const double spread = std::min(task.options.duration_spread, 0.9);
+  for (int step = kSteps; step > 0; --step) {
+    Trace trace = task.trace;
+    for (Launch& launch : trace.launches) launch.seconds *= 1 - spread * step / kSteps;
+    const Task hurried{trace, task.options, task.life, task.rates, task.memory, task.copied};
+    Best fast(hurried);
+    Search(hurried, &fast);
+    if (!fast.layout()) continue;
+    std::vector<int64_t> amounts(task.life.intervals.size(), 0);
+    for (const Layout::Piece& p : fast.layout()->out) {
+      amounts[p.interval] += static_cast<int64_t>(p.bytes);
+    }
+    if (best->Replace(TryFlow(task, amounts), kAsFast)) return;
+  }
+}
+
 // Whatever is used comes to the device.
 Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
   PlanOptions options = given;
@@ -230,25 +288,8 @@ Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
     task.copied.push_back(!options.clean_leaves_free || life.written[i.tensor]);
   }
   Best best(task);
-  for (const Variant& variant : Variants(memory / task.granule())) {
-    if (variant.fallback ? best.layout().has_value() : best.Within(variant.worth)) break;
-    best.Offer(TryGreedy(task, variant));
-  }
-  const double worth = trace.launches.size() <= kShort ? kWorthIfShort : kWorth;
-  for (CoverOptions cover : kCovers) {
-    if (best.Within(worth)) break;
-    cover.memory = memory, cover.granule = task.granule();
-    best.Offer(TryFlow(task, CoverAmounts(life, cover)));
-  }
-  const bool few = trace.launches.size() <= kShort;
-  const std::vector<bool> all_copied(task.copied.size(), true);
-  for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
-    if (!best.Within(worth)) OfferChase(task, task.copied, periods, worth, &best);
-    // What is best where all is copied is no worse where some of it leaves for free.
-    if (!best.Within(worth) && few && task.copied != all_copied) {
-      OfferChase(task, all_copied, periods, worth, &best);
-    }
-  }
+  Search(task, &best);
+  if (options.duration_spread > 0 && best.layout()) PreferUnhurried(task, &best);
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
   if (best.least_host() > 0) {
     return Infeasible(trace, "a period needs " + std::to_string(best.least_host()) +

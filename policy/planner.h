@@ -47,6 +47,11 @@ struct PlanOptions {
   // faults and keeps its room.
   std::vector<double> confidence;
   double least_confidence = 0.5;
+  // How far the durations may be off, relative (Durations: the spread of its measurements). Of
+  // plans that are as fast to a thousandth, the one is made that would hold if every launch took so
+  // much less, or as much of it as costs nothing. Costs up to five plans' time where it has a
+  // choice.
+  double duration_spread = 0;
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
   Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };

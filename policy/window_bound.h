@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lower bound for links whose directions share bandwidth: what must cross the link, in both
-// directions, between two launches. Formula: docs/policy.md, "Bounds". Called by bounds.cc only.
-// Pure; any thread.
+// directions, between two launches. Pure; any thread.
+// Windows (p, q) from the end of launch p to the start of launch q, H bytes in and D out that must
+// cross in it (docs/policy.md, "Bounds"), a1 b1 a2 b2 of link_region.h:
+//   sum over disjoint windows of  max(a1 H + b1 D, a2 D + b2 H, a1 H, a2 D) - time of the launches
+//   between
+// Source: the window arguments of Cao, Felten, Karlin and Li (SIGMETRICS'95) and Albers, Garg and
+// Leonardi (JACM 47(6), 2000), with write-back and two coupled directions added by us.
 #pragma once
 
 #include "policy/lifetimes.h"

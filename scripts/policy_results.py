@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes docs/results/baselines.md: our plan against every baseline in the replay model, parts of tensors against whole ones, wrong predictions.
 
-    scripts/policy_results.py [--work FOLDER] [--jobs N] [--atp FILE] [--finished] TRACE...
+    scripts/policy_results.py [--work FOLDER] [--jobs N] [--atp FILE] [--finished] [--only SECTION,...] TRACE...
 
 TRACE: kernel traces of the G10 artifact in our exchange form (docs/trace.md). Synthetic traces are generated beside them. Figures that a former run has left in
-FOLDER are taken from there, so that a run that was stopped goes on; remove FOLDER after a change of the program. Needs a release build; half an hour of one processor.
+FOLDER are taken from there, so that a run that was stopped goes on; remove FOLDER after a change of the program. Needs a release build; an hour of one processor.
+--only makes some sections (given, again, synthetic, parts, noise) and leaves the others of the page as they are: for a change that touches no other.
 """
 import argparse, concurrent.futures, json, os, pathlib, subprocess, sys, threading, time
 
@@ -14,9 +15,27 @@ SHARES = "10%,20%,40%,60%,80%"
 KINDS = "layers residual attention optimizer micro-batches buckets sweep decode moe large random".split()
 SWAP = "plan,stock,stock-no-prefetch,deepum,belady,g10,vtensor,vtensor-whole,static-pin,protect,ideal"
 RECOMPUTE = ("atp", "plan-recompute")
+PARTS, INTENSITIES, SEEDS, CLAIM = "40%,60%,75%,80%,85%,90%,95%", (60, 100, 150), (1, 2, 3), 1.156  # of parts against whole tensors
+NOISY, NOISY_GIVEN = "20%,40%,60%,80%", "60%"  # memory sizes; given traces take minutes each
 SAME = 1e-3  # relative: the planner stops searching this near to its bound, and rounding to blocks is of this size
 ROUNDING = 1e-5  # of the clocks
-SECTIONS = ROOT / "scripts/policy_results.md"
+SECTIONS, RESULTS = ROOT / "scripts/policy_results.md", ROOT / "docs/results/baselines.md"
+SECTION_NAMES = ("given", "again", "synthetic", "parts", "noise")
+
+
+class Page:
+    """The page by its sections; those of which nothing was filled in stay as they were."""
+
+    def __init__(self, template):
+        self.sections = template.split("\n## ")
+
+    def fill(self, name, table, said=""):
+        for i, section in enumerate(self.sections):
+            self.sections[i] = section.replace("{{" + name + "}}", table).replace("{{" + name + "_SAID}}", said)
+
+    def text(self, before):
+        old = {section.split("\n")[0]: section for section in before.split("\n## ")}
+        return "\n## ".join(old.get(s.split("\n")[0], s) if "{{" in s else s for s in self.sections)
 
 
 class Figures:
@@ -124,21 +143,30 @@ def recomputation(results):
     return "\n".join(lines), "`atp` is faster on " + "; ".join(slower) + "." if slower else "`plan-recompute` is at least as fast in every row."
 
 
+def ranges(gains):
+    return f"{min(gains):.2f}" if f"{min(gains):.2f}" == f"{max(gains):.2f}" else f"{min(gains):.2f} to {max(gains):.2f}"
+
+
 def parts_against_whole(figures):
-    lines = ["| seed | memory | `plan` | better of `g10` and `vtensor-whole` | times as fast |", "|---:|---:|---:|---:|---:|"]
+    """Per intensity and memory, over seeds: how many times as fast parts are as the better policy with whole tensors."""
+    asked = {(i, seed): figures.later(f"parts6-{i}-{seed}", "replay", "--policy", "plan,g10,vtensor-whole", "--memory", PARTS,
+                                      figures.synthetic("large", "--intensity", str(i), "--layers", "6", "--seed", str(seed), name=f"few-large-{i}-{seed}"))
+             for i in INTENSITIES for seed in SEEDS}
     gains = {}
-    for seed in (1, 2, 3):
-        trace = figures.synthetic("large", "--intensity", "60", "--layers", "6", "--seed", str(seed), name=f"few-large-{seed}")
-        rows = figures.run(f"parts6-{seed}", "replay", "--policy", "plan,g10,vtensor-whole", "--memory", "60%,75%,80%,85%,90%,95%", trace)
-        for memory, found in sorted(by_memory(rows).items()):
-            if not all(p in found for p in ("plan", "g10", "vtensor-whole")):
-                continue
-            whole = min(found[p]["period_s"] for p in ("g10", "vtensor-whole"))
-            gain = whole / found["plan"]["period_s"]
-            share = f"{memory / found['plan']['footprint_bytes']:.0%}"
-            gains.setdefault(share, []).append(gain)
-            lines.append(f"| {seed} | {share} | {short(found['plan']['period_s'])} s | {short(whole)} s | {gain:.3f} |")
-    return "\n".join(lines), gains
+    for (intensity, seed), job in asked.items():
+        for memory, found in sorted(by_memory(job.result()).items()):
+            if all(p in found for p in ("plan", "g10", "vtensor-whole")):
+                whole = min(found[p]["period_s"] for p in ("g10", "vtensor-whole"))
+                share = f"{memory / found['plan']['footprint_bytes']:.0%}"
+                gains.setdefault((intensity, share), []).append(whole / found["plan"]["period_s"])
+    shares = PARTS.split(",")
+    lines = ["| intensity | " + " | ".join(shares) + " |", "|---:|" + "---:|" * len(shares)]
+    for i in INTENSITIES:
+        lines.append(f"| {i} | " + " | ".join(ranges(gains[i, s]) if (i, s) in gains else "-" for s in shares) + " |")
+    held = [f"{i} at {share}" for (i, share), g in sorted(gains.items()) if min(g) >= CLAIM]
+    some = [f"{i} at {share}" for (i, share), g in sorted(gains.items()) if min(g) < CLAIM <= max(g)]
+    said = f"At least {CLAIM} with every seed in {len(held)} of {len(gains)} cells (intensity at memory): " + ", ".join(held) + "."
+    return "\n".join(lines), said + (f" With some seeds: {', '.join(some)}." if some else "")
 
 
 def whole_on_traces(results):
@@ -156,13 +184,13 @@ def whole_on_traces(results):
 
 
 def noise(results):
-    lines = ["| trace | memory | seeds | median loss | worst loss | worst against stock | could not run |", "|---|---:|---:|---:|---:|---:|---:|"]
+    lines = ["| trace | memory | seeds | median loss | worst loss | if known | worst against stock | could not run |", "|---|---:|---:|---:|---:|---:|---:|---:|"]
     for rows in results:
         for row in rows:
-            lines.append(f"| {row['trace']} | {row['memory_bytes'] / 2**30:.2f} GiB | {row['seeds']} | {row['median_loss']:.1%} | {row['worst_loss']:.1%} | "
+            lines.append(f"| {row['trace']} | {row['memory_bytes'] / 2**30:.2f} GiB | {row['seeds']} | {row['median_loss']:.1%} | {row['worst_loss']:.1%} | {row['median_loss_if_known']:.1%} | "
                          f"{row['worst_over_stock']:.2f} | {row['cannot']} |")
     every = [row for rows in results for row in rows]
-    above = [f"{row['trace']} ({row['median_loss']:.1%})" for row in every if row["median_loss"] > 0.05]
+    above = [f"{row['trace']} with {row['memory_bytes'] / 2**30:.2f} GiB ({row['median_loss']:.1%})" for row in every if row["median_loss"] > 0.05]
     said = f"The median loss is at most 5 % in {len(every) - len(above)} of {len(every)} rows" + (", and more on " + ", ".join(above) if above else "") + ". "
     worst = max((row["worst_over_stock"] for row in every), default=0)
     return "\n".join(lines), said + f"No seed takes more than {worst:.2f} of stock unified memory's time."
@@ -170,33 +198,39 @@ def noise(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="+", metavar="TRACE")
+    parser.add_argument("traces", nargs="*", metavar="TRACE")
     parser.add_argument("--work", default=ROOT / "build/policy_results", help="folder for intermediate figures")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--atp", default=ROOT / "build/release/bin/atp", help="the program")
     parser.add_argument("--finished", action="store_true", help="run nothing: leave out what FOLDER has no figures of")
+    parser.add_argument("--only", help="sections to make, with commas between")
     options = parser.parse_args()
+    only = set((options.only or ",".join(SECTION_NAMES)).split(","))
+    if not only <= set(SECTION_NAMES):
+        parser.error("--only: " + ", ".join(SECTION_NAMES))
     figures = Figures(options.work, options.jobs, options.atp, options.finished)
+    page = Page(SECTIONS.read_text())
     synthetic = [figures.synthetic(kind) for kind in KINDS]
-    replay = lambda path: figures.later("swap-" + pathlib.Path(path).stem, "replay", "--policy", SWAP, "--memory", SHARES, path)
-    again = lambda path: figures.later("again-" + pathlib.Path(path).stem, "replay", "--policy", ",".join(RECOMPUTE), "--memory", SHARES, path)
-    noisy = lambda path: figures.later("noise60-" + pathlib.Path(path).stem, "replay", "--noise-seeds", "50", "--memory", "60%", path)
-    jobs = [[replay(t) for t in options.traces], [replay(t) for t in synthetic], [noisy(t) for t in [*options.traces, *synthetic]], [again(t) for t in options.traces]]
-    given, made, disturbed, run_again = ([job.result() for job in row] for row in jobs)
-    tables = {"given": comparison(given), "synthetic": comparison(made)}
-    parts, gains = parts_against_whole(figures)
-    recomputed, recomputed_said = recomputation(run_again)
-    disturbed_table, disturbed_said = noise(disturbed)
-    fields = {
-        "AGAIN": recomputed, "AGAIN_SAID": recomputed_said,
-        "GIVEN": tables["given"][0], "GIVEN_SAID": tables["given"][1], "SYNTHETIC": tables["synthetic"][0], "SYNTHETIC_SAID": tables["synthetic"][1],
-        "PARTS": parts, "PARTS_SAID": "; ".join(f"{share}: {min(g):.2f} to {max(g):.2f}" for share, g in sorted(gains.items())),
-        "WHOLE": whole_on_traces(given), "NOISE": disturbed_table, "NOISE_SAID": disturbed_said,
-    }
-    text = SECTIONS.read_text()
-    for name, value in fields.items():
-        text = text.replace("{{" + name + "}}", value)
-    (ROOT / "docs/results/baselines.md").write_text(text)
+
+    def all_of(what, traces, *arguments):
+        jobs = [figures.later(f"{what}-{pathlib.Path(t).stem}", "replay", *arguments, t) for t in traces]
+        return [job.result() for job in jobs]
+
+    swap = ("--policy", SWAP, "--memory", SHARES)
+    if "given" in only:
+        given = all_of("swap", options.traces, *swap)
+        page.fill("GIVEN", *comparison(given))
+        page.fill("WHOLE", whole_on_traces(given))
+    if "again" in only:
+        page.fill("AGAIN", *recomputation(all_of("again", options.traces, "--policy", ",".join(RECOMPUTE), "--memory", SHARES)))
+    if "synthetic" in only:
+        page.fill("SYNTHETIC", *comparison(all_of("swap", synthetic, *swap)))
+    if "parts" in only:
+        page.fill("PARTS", *parts_against_whole(figures))
+    if "noise" in only:
+        noisy = all_of("noise", options.traces, "--noise-seeds", "50", "--memory", NOISY_GIVEN)
+        page.fill("NOISE", *noise(noisy + all_of("noise", synthetic, "--noise-seeds", "50", "--memory", NOISY)))
+    RESULTS.write_text(page.text(RESULTS.read_text() if RESULTS.exists() else ""))
 
 
 if __name__ == "__main__":

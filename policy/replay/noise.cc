@@ -34,6 +34,31 @@ std::vector<uint32_t> Kept(const std::vector<uint32_t>& touches, double missed, 
   return kept;
 }
 
+// Which tensors are allocated at a launch: no launch reaches into what is not, and allocations and
+// frees are seen, not predicted.
+class Allocated {
+ public:
+  explicit Allocated(const Trace& trace)
+      : trace_(trace), lives_(trace.tensors.size(), {trace.launches.size(), 0}) {
+    for (size_t k = 0; k < trace.launches.size(); ++k) {
+      for (const auto* touches : {&trace.launches[k].reads, &trace.launches[k].writes}) {
+        for (uint32_t t : *touches) {
+          lives_[t].first = std::min(lives_[t].first, k);
+          lives_[t].second = std::max(lives_[t].second, k);
+        }
+      }
+    }
+  }
+  bool At(uint32_t tensor, size_t k) const {
+    return trace_.tensors[tensor].global ||
+           (lives_[tensor].first <= k && k <= lives_[tensor].second);
+  }
+
+ private:
+  const Trace& trace_;
+  std::vector<std::pair<size_t, size_t>> lives_;
+};
+
 uint32_t FalseTensor(const Trace& trace, size_t k, uint32_t reach, Dice* dice) {
   if (reach == 0) return dice->Below(trace.tensors.size());
   const size_t n = trace.launches.size();
@@ -62,6 +87,8 @@ Trace Happens(const Trace& trace, const Noise& noise) {
 
 Trace Predicted(const Trace& trace, const Noise& noise) {
   Dice dice(noise.seed ^ 0x9e3779b97f4a7c15ull);
+  constexpr int kDraws = 16;  // until one is allocated
+  const Allocated allocated(trace);
   Trace predicted = trace;
   for (size_t k = 0; k < trace.launches.size(); ++k) {
     Launch& launch = predicted.launches[k];
@@ -70,7 +97,11 @@ Trace Predicted(const Trace& trace, const Noise& noise) {
     launch.writes = Kept(launch.writes, noise.missed, &dice);
     for (size_t i = 0; i < touches; ++i) {
       if (dice.Uniform() >= noise.false_touches) continue;
-      const uint32_t t = FalseTensor(trace, k, noise.false_reach, &dice);
+      uint32_t t = FalseTensor(trace, k, noise.false_reach, &dice);
+      for (int draw = 1; draw < kDraws && !allocated.At(t, k); ++draw) {
+        t = FalseTensor(trace, k, noise.false_reach, &dice);
+      }
+      if (!allocated.At(t, k)) continue;
       if (std::find(launch.reads.begin(), launch.reads.end(), t) == launch.reads.end()) {
         launch.reads.push_back(t);
       }

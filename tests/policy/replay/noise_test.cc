@@ -52,6 +52,21 @@ TEST(Noise, TouchesAreMissedAndAddedInTheAskedShares) {
   EXPECT_LT(added, 0.12);
 }
 
+TEST(Noise, AFalseTouchIsOfWhatIsAllocatedAtThatMoment) {
+  TraceBuilder b;
+  for (int i = 0; i < 100; ++i) b.Local(2);
+  const uint32_t weight = b.Global(2);
+  for (uint32_t k = 0; k < 99; ++k) b.Run(0.01, {k}, {k + 1});  // each lives for two launches
+  b.Run(0.01, {weight});
+  Noise noise;
+  noise.false_touches = 0.5;
+  const Trace predicted = Predicted(b.trace(), noise);
+  EXPECT_GT(Touches(predicted), Touches(b.trace()));
+  for (uint32_t k = 0; k < 99; ++k) {
+    for (uint32_t t : predicted.launches[k].reads) EXPECT_TRUE(t == k || t == k + 1 || t == weight);
+  }
+}
+
 TEST(Noise, DurationsScatterAroundTheTrueOnes) {
   Noise noise;
   noise.durations = 0.2;
