@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -39,6 +40,7 @@ struct Variant {
   int slack_granules;
   GreedyOptions::Brief brief;
   double worth = kNothing;  // tried while the best plan exceeds the bound by more than this share
+  bool late = false;        // slow and seldom best: tried after what moves least
   bool fallback = false;    // tried only when nothing else worked
 };
 
@@ -47,15 +49,15 @@ std::vector<Variant> Variants(int64_t granules) {
   using Brief = GreedyOptions::Brief;
   constexpr int64_t kFewGranules = 512;
   std::vector<Variant> variants = {
-      {2, Brief::kWithoutPause}, {2, Brief::kNever}, {2, Brief::kAlways, 0.01}};
+      {2, Brief::kWithoutPause}, {2, Brief::kNever}, {2, Brief::kAlways, 0.01, true}};
   if (granules <= kFewGranules) {
     variants.push_back({0, Brief::kWithoutPause});
     variants.push_back({0, Brief::kNever});
     variants.push_back({0, Brief::kAlways});
     variants.push_back({1, Brief::kNever});
   }
-  variants.push_back({8, Brief::kAlways, 0, true});
-  variants.push_back({32, Brief::kAlways, 0, true});
+  variants.push_back({8, Brief::kAlways, 0, true, true});
+  variants.push_back({32, Brief::kAlways, 0, true, true});
   return variants;
 }
 
@@ -137,22 +139,34 @@ std::optional<Layout> TryGreedy(const Task& task, const Variant& variant) {
   return table.layout();
 }
 
-// Bytes of a move in a simulation: small against memory, so that little room waits for its end.
-int64_t PieceBytes(const Task& task) {
-  constexpr int64_t kPieces = 2048;  // that memory holds
-  const int64_t largest = static_cast<int64_t>(task.options.largest_move);
-  const int64_t bytes = std::min(task.memory / kPieces, largest);
-  return std::max<int64_t>(bytes / task.granule(), 1) * task.granule();
+// Bytes of a move in a simulation: a 2048th of memory, so that little room waits for its end, or as
+// much more as makes a period of `moved` bytes no more than `most_moves`, so that it takes no time.
+int64_t PieceBytes(const Task& task, Bytes moved, Bytes most_moves) {
+  constexpr int64_t kPieces = 2048;
+  const int64_t granule = task.granule();
+  const int64_t small = std::max<int64_t>(task.memory / kPieces / granule, 1);
+  const int64_t few = static_cast<int64_t>(moved / most_moves) / granule + 1;
+  const int64_t largest = static_cast<int64_t>(task.options.largest_move) / granule;
+  return std::max<int64_t>(std::min(std::max(small, few), largest), 1) * granule;
 }
+// While amounts are compared; where a play decides what moves; in the plan.
+constexpr Bytes kToCompare = 9000, kToDecide = 10000, kToKeep = 24000;
 
-std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amounts) {
+std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amounts,
+                              int64_t piece) {
   if (amounts.empty()) return std::nullopt;
   Layout layout;
-  const FlowOptions options{task.memory, PieceBytes(task)};
+  const FlowOptions options{task.memory, piece};
   if (!FlowLayout(task.trace, task.life, task.rates, amounts, task.copied, options, &layout)) {
     return std::nullopt;
   }
   return layout;
+}
+
+std::vector<int64_t> AmountsOf(const Task& task, const Layout& layout) {
+  std::vector<int64_t> amounts(task.life.intervals.size(), 0);
+  for (const Layout::Piece& p : layout.out) amounts[p.interval] += static_cast<int64_t>(p.bytes);
+  return amounts;
 }
 
 // Tries one way after the other; each only while the best so far leaves something to gain.
@@ -163,6 +177,38 @@ class Best {
   void Offer(std::optional<Layout> layout) {
     if (!layout || (layout_ && layout_->period <= layout->period)) return;
     if (FitsHost(*layout)) layout_ = std::move(layout);
+  }
+  // Bytes that the best so far moves in a period; all of memory both ways while there is none.
+  Bytes moved() const {
+    if (!layout_) return 2 * static_cast<Bytes>(task_.memory);
+    Bytes moved = 0;
+    for (const auto* pieces : {&layout_->out, &layout_->in}) {
+      for (const Layout::Piece& p : *pieces) moved += p.bytes;
+    }
+    return moved;
+  }
+  // Plays these amounts in few moves, if they have not been played yet.
+  // Returns their period; infinite where there is none or it is known.
+  double OfferAmounts(std::vector<int64_t> amounts) {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    if (amounts.empty()) return kNone;
+    if (std::find(tried_.begin(), tried_.end(), amounts) != tried_.end()) return kNone;
+    const int64_t piece = PieceBytes(task_, moved(), kToCompare);
+    std::optional<Layout> layout = TryFlow(task_, amounts, piece);
+    if (layout && (flow_period_ < 0 || layout->period < flow_period_)) {
+      flow_period_ = layout->period, flow_piece_ = piece, flow_ = tried_.size();
+    }
+    tried_.push_back(std::move(amounts));
+    const double period = layout ? layout->period : kNone;
+    Offer(std::move(layout));
+    return period;
+  }
+  // Plays the best of those amounts in smaller moves.
+  void Refine() {
+    constexpr double kClose = 1.02;  // of the best: what few moves may have cost
+    if (flow_period_ < 0 || flow_period_ > kClose * layout_->period) return;
+    const int64_t piece = PieceBytes(task_, moved(), kToKeep);
+    if (piece < flow_piece_) Offer(TryFlow(task_, tried_[flow_], piece));
   }
   // Takes another plan in place of the best, which it may exceed by this share. False: it does not.
   bool Replace(std::optional<Layout> layout, double share) {
@@ -196,51 +242,76 @@ class Best {
   std::optional<Layout> layout_;
   Bytes least_host_ = 0;
   double bound_ = -1;
+  std::vector<std::vector<int64_t>> tried_;  // amounts that have been played
+  size_t flow_ = 0;                          // the fastest of them
+  double flow_period_ = -1;
+  int64_t flow_piece_ = 0;
 };
 
 // What furthest next use does when it is played in time: as it is, if it comes to repeat itself;
 // the mean of its periods, and the last few, as periods of their own. Played with `copied`, which
-// may ask for more copies than the task.
-void OfferChase(const Task& task, const std::vector<bool>& copied, int64_t periods, double worth,
-                Best* best) {
-  const CoverOptions options{task.memory, PieceBytes(task), 0, 0, periods};
+// may ask for more copies than the task. Returns the shortest period of them.
+double OfferChase(const Task& task, const std::vector<bool>& copied, int64_t periods, double worth,
+                  Best* best) {
+  const int64_t piece = PieceBytes(task, best->moved(), kToDecide);
+  const CoverOptions options{task.memory, piece, 0, 0, periods};
   ChaseResult chase = ChaseUses(task.trace, task.life, task.rates, copied, options);
-  if (chase.repeats && copied == task.copied) best->Offer(std::move(chase.layout));
-  if (chase.left.empty()) return;
+  double shortest = std::numeric_limits<double>::infinity();
+  auto offer = [&](std::vector<int64_t> amounts) {
+    shortest = std::min(shortest, best->OfferAmounts(std::move(amounts)));
+  };
+  if (chase.repeats && copied == task.copied) {
+    std::vector<int64_t> amounts = AmountsOf(task, chase.layout);
+    shortest = chase.layout.period;
+    best->Offer(std::move(chase.layout));
+    if (chase.left.empty()) offer(std::move(amounts));
+  }
+  if (chase.left.empty()) return shortest;
   std::vector<int64_t> sums(task.life.intervals.size(), 0);
   for (const auto& left : chase.left) {
     std::transform(sums.begin(), sums.end(), left.begin(), sums.begin(), std::plus<>());
   }
   const int64_t counted = static_cast<int64_t>(chase.left.size());
-  best->Offer(TryFlow(task, FitAmounts(task.life, sums, counted, options)));
-  if (task.trace.launches.size() > kShort) return;
+  offer(FitAmounts(task.life, sums, counted, options));
+  if (task.trace.launches.size() > kShort) return shortest;
   for (int64_t i = std::max<int64_t>(counted - kSingles, 0); i < counted; ++i) {
-    if (best->Within(worth)) return;
-    best->Offer(TryFlow(task, FitAmounts(task.life, chase.left[size_t(i)], 1, options)));
+    if (best->Within(worth)) break;
+    offer(FitAmounts(task.life, chase.left[size_t(i)], 1, options));
   }
+  return shortest;
 }
 
 // Tries ways of planning, those first that are quick, until the best is near the bound.
 void Search(const Task& task, Best* best) {
-  for (const Variant& variant : Variants(task.memory / task.granule())) {
-    if (variant.fallback ? best->layout().has_value() : best->Within(variant.worth)) break;
-    best->Offer(TryGreedy(task, variant));
-  }
+  const std::vector<Variant> variants = Variants(task.memory / task.granule());
+  auto greedy = [&](bool late) {
+    for (const Variant& variant : variants) {
+      if (variant.late != late) continue;
+      if (variant.fallback ? best->layout().has_value() : best->Within(variant.worth)) break;
+      best->Offer(TryGreedy(task, variant));
+    }
+  };
+  greedy(/*late=*/false);
   const bool few = task.trace.launches.size() <= kShort;
   const double worth = few ? kWorthIfShort : kWorth;
   for (CoverOptions cover : kCovers) {
     if (best->Within(worth)) break;
     cover.memory = task.memory, cover.granule = task.granule();
-    best->Offer(TryFlow(task, CoverAmounts(task.life, cover)));
+    best->OfferAmounts(CoverAmounts(task.life, cover));
   }
+  greedy(/*late=*/true);
   const std::vector<bool> all_copied(task.copied.size(), true);
   for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
-    if (!best->Within(worth)) OfferChase(task, task.copied, periods, worth, best);
+    constexpr double kHopeless = 1.03;  // so far from the best that longer play is not worth it
+    double shortest = std::numeric_limits<double>::infinity();
+    if (!best->Within(worth)) shortest = OfferChase(task, task.copied, periods, worth, best);
     // What is best where all is copied is no worse where some of it leaves for free.
     if (!best->Within(worth) && few && task.copied != all_copied) {
-      OfferChase(task, all_copied, periods, worth, best);
+      shortest = std::min(shortest, OfferChase(task, all_copied, periods, worth, best));
     }
+    if (!best->layout() || shortest > kHopeless * best->layout()->period) break;
   }
+  best->Refine();
 }
 
 // Of plans that are as fast, the one that would also hold if all launches were shorter: its amounts
@@ -260,11 +331,8 @@ void PreferUnhurried(const Task& task, Best* best) {
     Best fast(hurried);
     Search(hurried, &fast);
     if (!fast.layout()) continue;
-    std::vector<int64_t> amounts(task.life.intervals.size(), 0);
-    for (const Layout::Piece& p : fast.layout()->out) {
-      amounts[p.interval] += static_cast<int64_t>(p.bytes);
-    }
-    if (best->Replace(TryFlow(task, amounts), kAsFast)) return;
+    const int64_t piece = PieceBytes(task, best->moved(), kToKeep);
+    if (best->Replace(TryFlow(task, AmountsOf(task, *fast.layout()), piece), kAsFast)) return;
   }
 }
 
