@@ -111,6 +111,7 @@ void DeviceLoop::StartExecutor() {
 void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   EmptyInbox(lock);  // it names allocations
+  ++happened_;
   allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
@@ -154,6 +155,7 @@ void DeviceLoop::EmptyInbox(Lock& lock) {
 // meanwhile did not expect it: threads that launch at the same time have no order to rely on.
 void DeviceLoop::LearnLate(const LaunchView& launch, Lock& lock) {
   if (mode_ != Mode::kWatch) return;
+  ++happened_;
   if (schedule_ != nullptr) Break();
   if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
   detector_.Feed(launch.signature);
@@ -184,6 +186,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex(), std::defer_lock);
   if (!Enter(launch, lock)) return;
+  const uint64_t happened = ++happened_;
   executor_->CatchUp(lock);
   if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);
   if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
@@ -196,7 +199,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   if (mode_ == Mode::kOff) return;
   Keep(launch, lock);
-  if (schedule_ == nullptr || !traffic_.active()) return;
+  if (schedule_ == nullptr || !traffic_.active() || happened != happened_) return;
   if (position_ == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
                        managed_bytes_, NativeBytes(device_)});
@@ -212,23 +215,30 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   launched_.flagged = schedule_->flag_index[position] != Schedule::kNotFlagged;
   if (launched_.flagged) {
     launched_.flag_sequence = period * schedule_->flagged + schedule_->flag_index[position];
-    const auto free = [&] {
-      return !traffic_.active() || traffic_.MarkFree(launched_.flag_sequence);
-    };
-    if (!free() && !executor_->Await(lock, free)) LetGo("movers are a period behind", lock);
+    const auto free = [&] { return traffic_.MarkFree(launched_.flag_sequence); };
+    if (!AwaitInPlan(free, lock)) LetGo("movers are a period behind", lock);
+    if (generation != generation_ || !traffic_.active()) return;
   }
   if (timer_.measuring()) record_.Launch(position, launch, traffic_.resident());
   timer_.Begin(position, launch.stream, launch.per_thread);
 }
 
+// Waits until `done`, or until the plan that it is a question of has ended. False: too long.
+bool DeviceLoop::AwaitInPlan(const std::function<bool()>& done, Lock& lock) {
+  const auto over = [&, generation = generation_] {
+    return generation != generation_ || !traffic_.active() || done();
+  };
+  return over() || executor_->Await(lock, over);
+}
+
 void DeviceLoop::HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position,
                                 Lock& lock) {
-  const uint64_t needed = traffic_.Need(period, position);
+  const uint64_t generation = generation_, needed = traffic_.Need(period, position);
   executor_->Changed();
-  const auto issued = [&] { return !traffic_.active() || traffic_.FetchesIssued(needed); };
-  if (!issued() && !executor_->Await(lock, issued))
-    return LetGo("a fetch did not start in time", lock);
-  if (!traffic_.active() || !traffic_.HasFetches(period, position)) return;
+  const auto issued = [&] { return traffic_.FetchesIssued(needed); };
+  if (!AwaitInPlan(issued, lock)) return LetGo("a fetch did not start in time", lock);
+  const bool ended = generation != generation_ || !traffic_.active();
+  if (ended || !traffic_.HasFetches(period, position)) return;
   const Traffic::FetchEvents last = traffic_.LastFetches(needed);
   for (unsigned i = 0; i < last.count; ++i) {
     hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);
@@ -280,10 +290,11 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   ++phase_->planned_periods;
   if (memory_.IsTimeToTell(statistics_.planned_periods)) TellMemory(/*at_once=*/false);
   Judge(lock);
-  if (mode_ == Mode::kOff) return;
+  if (schedule_ == nullptr) return;
   TakePlan(phase_, 0, lock);
-  if (mode_ == Mode::kOff) return;
+  if (schedule_ == nullptr) return;
   if (schedule_ != phase_->schedule) Adopt(phase_, 0, lock);  // it was ready in the middle of one
+  if (schedule_ == nullptr) return;
   std::vector<double> seconds;
   const bool measured = timer_.Collect(&seconds) && seconds.size() == phase_->length;
   if (measured) {
@@ -309,8 +320,10 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   ++statistics_.periods;
   PhaseState* phase = phases_.Enter(state.phase, state.length, phase_);
   if (schedule_ != nullptr && phase_->length >= phase->length) return;
+  const uint64_t happened = happened_;
   TakePlan(phase, state.period, lock);
-  if (mode_ == Mode::kOff || (phase_ == phase && schedule_ != nullptr)) return;
+  if (mode_ == Mode::kOff || happened != happened_) return;
+  if (phase_ == phase && schedule_ != nullptr) return;
   if (phase->schedule != nullptr) {
     Adopt(phase, state.period, lock);
   } else if (!phase->fits && state.period > 0 && !job_.busy()) {
@@ -379,9 +392,21 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
 // Runs the phase's plan from this launch on, the first one of a period. `plain_periods` of them
 // have just run without a plan.
 void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
+  const bool replaces = schedule_ != nullptr;
   traffic_.Deactivate();
-  if (!traffic_.Quiet() && !executor_->Await(lock, [&] { return traffic_.Quiet(); })) return;
-  if (schedule_ == nullptr) {
+  if (!traffic_.Quiet()) {
+    // Others may launch meanwhile: they must find no plan rather than half of one.
+    schedule_.reset();
+    planned_ = false;
+    phase_ = nullptr;
+    const uint64_t happened = happened_;
+    const bool quiet = executor_->Await(lock, [&] { return traffic_.Quiet(); });
+    if (!quiet || happened != happened_ || mode_ != Mode::kWatch) {
+      if (replaces && schedule_ == nullptr) Break();
+      return;
+    }
+  }
+  if (!replaces) {
     const uint32_t plain = plain_.Planned(phase->length, plain_periods);
     record_.PlainIterations(plain, phase->phase);
   }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,6 +79,7 @@ class DeviceLoop : private Traffic::Observer {
   void ReadPlainPeriods();
   double LastPeriodSeconds();
   void Judge(Lock& lock);
+  bool AwaitInPlan(const std::function<bool()>& done, Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
   void LetGo(const char* what, Lock& lock);
   void TurnOff(const char* why, Lock& lock);
@@ -106,7 +108,7 @@ class DeviceLoop : private Traffic::Observer {
   uint64_t frees_ = 0;  // plans made before a free are not adopted
   PhaseStates phases_;
   LoopMemory memory_;
-  bool recalling_ = false;  // `job_` is, or was last, for a phase from there
+  bool recalling_ = false;       // `job_` is, or was last, for a phase from there
   LastLaunches last_{};          // signatures
   PhaseState* phase_ = nullptr;  // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;
@@ -122,6 +124,9 @@ class DeviceLoop : private Traffic::Observer {
   };
   static thread_local Launched launched_;
   uint64_t generation_ = 0;
+  // Counts what the program does. Who has waited, and so given up the lock, looks whether it is
+  // still what it was: otherwise a launch has lost its place, and phases may be gone.
+  uint64_t happened_ = 0;
 
   struct Statistics {
     uint64_t periods = 0, planned_periods = 0, breaks = 0, plans = 0, let_go = 0;

@@ -19,6 +19,7 @@ namespace {
 constexpr uint64_t kMiB = 1ull << 20;
 thread_local std::function<void()> in_event_record;  // of the thread that calls
 std::atomic<uint64_t> prefetches;
+std::atomic<bool> link_is_stuck{false}, mover_is_stuck{false};
 
 void InstallDriver() {
   setenv("ATP_POLICY", "learned", 1);
@@ -53,6 +54,10 @@ void InstallDriver() {
     return CUDA_SUCCESS;
   };
   g_real.cuMemPrefetchAsync_v2 = [](CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
+    while (link_is_stuck) {
+      mover_is_stuck = true;
+      std::this_thread::yield();
+    }
     return ++prefetches, CUDA_SUCCESS;
   };
 }
@@ -83,6 +88,15 @@ class DeviceLoopTest : public testing::Test {
     launch.touch_count = 1;
     loop_->BeforeLaunch(launch);
     loop_->AfterLaunch(launch);
+  }
+
+  static void LaunchPeriod() {
+    for (uint64_t i = 0; i < tensors_.size(); ++i) Launch(i, 0x10);
+  }
+  // Launches in periods until a plan moves memory.
+  static void RunByPlan() {
+    prefetches = 0;
+    while (prefetches < 100) LaunchPeriod();
   }
 
   static inline DeviceLoop* loop_ = nullptr;
@@ -127,10 +141,20 @@ TEST_F(DeviceLoopTest, AfterThreadsThatLaunchedInNoOrderAPeriodIsStillFoundAndPl
     });
   }
   for (std::thread& thread : threads) thread.join();
-  prefetches = 0;
-  while (prefetches < 100) {
-    for (uint64_t i = 0; i < tensors_.size(); ++i) Launch(i, 0x10);
-  }
+  RunByPlan();
+}
+
+// A launch that waits for its memory has let go of the lock.
+TEST_F(DeviceLoopTest, APlannedLaunchWhoseMemoryDoesNotComeHoldsNobodyElseUp) {
+  RunByPlan();
+  link_is_stuck = true;
+  std::thread planned([] {
+    for (int period = 0; period < 3; ++period) LaunchPeriod();
+  });
+  while (!mover_is_stuck) std::this_thread::yield();
+  std::thread([] { Launch(999, 0x20); }).join();
+  link_is_stuck = false;
+  planned.join();
 }
 
 }  // namespace
