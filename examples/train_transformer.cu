@@ -2,8 +2,10 @@
 // Trains a small decoder-only transformer on a text, byte by byte, with AdamW. An ordinary CUDA
 // program: plain kernels, one cudaMalloc per tensor, one stream. Prints the loss of each iteration
 // and a checksum of the final weights, which is the same to the bit in every run with the same
-// options. --check repeats the training on the CPU and compares.
+// options. --check repeats the training on the CPU and compares. --offload is the same training
+// with the optimizer's moments moved by hand.
 #include <cstdio>
+#include <memory>
 
 #include "examples/support/device.h"
 #include "examples/support/text.h"
@@ -19,7 +21,7 @@ constexpr double kTolerance = 1e-3;
 
 struct Settings {
   Config config;
-  long iterations = 10, buckets = 1, evaluate_every = 0;
+  long iterations = 10, buckets = 1, evaluate_every = 0, offload = 0, slots = 2;
   std::string text;
   bool check = false;
 };
@@ -39,6 +41,11 @@ Settings ParseSettings(int argc, char** argv) {
   options.Add("--iterations", &iterations, 1, 1000000000, "training steps");
   options.Add("--evaluate-every", &s.evaluate_every, 0, 1000000000,
               "after so many iterations the mean loss of some batches is printed; 0: never");
+  options.Add(
+      "--offload", &s.offload, 0, 1L << 40,
+      "moves the optimizer's moments by hand, so that so many bytes of the card suffice; 0: "
+      "not");
+  options.Add("--slots", &s.slots, 1, 1024, "with --offload: buffers on the card");
   options.Add("--seed", &seed, 0, 2147483647, "seed of weights and batches");
   options.Add("--text", &s.text, "file to learn from (default: tiny.txt beside the program)");
   options.Add("--check", &s.check, "compare with a reference on the CPU; slow");
@@ -126,7 +133,9 @@ bool Train(const Settings& s) {
   // Wide models want smaller steps.
   adam.learning_rate = std::fmin(1e-3f, 0.256f / float(s.config.width));
   DeviceMemory memory;
-  Model model(s.config, &memory);
+  std::unique_ptr<MomentOffload> offload;
+  if (s.offload > 0) offload = std::make_unique<MomentOffload>(s.offload, s.slots);
+  Model model(s.config, &memory, offload.get());
   Batch batch;
   batch.tokens = memory.Allocate<int>("tokens", s.config.tokens());
   batch.targets = memory.Allocate<int>("targets", s.config.tokens());
@@ -140,11 +149,15 @@ bool Train(const Settings& s) {
     model.SetSequence(shape.sequence);
     watch.Start();
     batch.Send(shape);
-    model.ForwardBackward(batch.tokens, batch.targets);
+    if (offload) {
+      model.Step(batch.tokens, batch.targets, adam, i);
+    } else {
+      model.ForwardBackward(batch.tokens, batch.targets);
+    }
     if (checker) {
       checker->Step(shape.sequence, batch.host_tokens, batch.host_targets, model, model.Loss());
     }
-    model.Update(adam, i);
+    if (!offload) model.Update(adam, i);
     if (checker) checker->Update(adam, i);
     const float ms = watch.Stop();
     const float loss = model.Loss();

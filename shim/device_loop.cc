@@ -22,11 +22,6 @@ uint64_t HeadRoom(uint64_t budget) {
   return std::clamp(budget / 128 / kGranule * kGranule, 2 * kGranule, kMost);
 }
 
-// Small cards get small pieces: a piece in flight takes room on both sides.
-uint64_t PieceBytes(uint64_t budget) {
-  return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
-}
-
 // Durations are measured again every so many periods: clocks and neighbours change. Not in the
 // first period of a plan, in which what the last plan left behind may still fault.
 constexpr uint64_t kMeasureEvery = 32;
@@ -35,8 +30,6 @@ constexpr uint64_t kMeasuredFirst = 1;
 constexpr double kDrift = 0.03;
 
 constexpr const char* kTooManyStreams = "more than 8 streams launch kernels";
-
-unsigned long long Count(uint64_t n) { return n; }
 
 double Sum(const std::vector<double>& values) {
   double sum = 0;
@@ -54,7 +47,8 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
       traffic_(&hints_, budget_ - std::min(budget_, HeadRoom(budget_))),
       timer_(&hints_),
       streams_(&hints_),
-      plain_(&hints_) {
+      plain_(&hints_),
+      demand_(&hints_, this, &plain_) {
   traffic_.Observe(this);
 }
 
@@ -104,8 +98,9 @@ void DeviceLoop::StartExecutor() {
   turns_ = lanes.wait_any != nullptr && !Settings().real_threads;
   constexpr uint32_t kLanesPerDevice = 8;
   const uint32_t first_lane = 1 + static_cast<uint32_t>(device_) * kLanesPerDevice;
-  executor_ = turns_ ? MakeLaneExecutor(lanes, traffic_.movers(), first_lane)
-                     : MakeThreadExecutor(&traffic_.mutex(), hints_.Threads(), traffic_.movers());
+  const std::vector<Mover*> movers = demand_.Share(traffic_.movers());
+  executor_ = turns_ ? MakeLaneExecutor(lanes, movers, first_lane)
+                     : MakeThreadExecutor(&traffic_.mutex(), hints_.Threads(), movers);
 }
 
 void DeviceLoop::OnFree(Allocation* allocation) {
@@ -118,10 +113,8 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   phases_.Forget(allocation);
   memory_.Changed();
   if (schedule_ != nullptr && (traffic_.Uses(allocation) || phase_->schedule == nullptr)) Break();
-  // A mover may be inside the driver with this very range.
-  if (executor_ != nullptr && !traffic_.Quiet()) {
-    executor_->Await(lock, [&] { return traffic_.Quiet(); });
-  }
+  demand_.Forget(allocation);
+  AwaitQuiet(lock);  // a mover may be inside the driver with this very range
   if (allocation->read_mostly) EndReadMostly(allocation, lock);  // the addresses may be used again
   if (mode_ != Mode::kFits) residency_.Remove(allocation);
 }
@@ -133,7 +126,8 @@ void DeviceLoop::OnFree(Allocation* allocation) {
 // period. The thread has to come in where it plays the movers (their clocks follow its own), and
 // with graphs of more touches than the inbox takes.
 bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
-  if (turns_ || planned_.load(std::memory_order_relaxed) || launch.touch_count > kMaxTouches) {
+  const bool decides = planned_.load(std::memory_order_relaxed) || demand_.serving();
+  if (turns_ || decides || launch.touch_count > kMaxTouches) {
     lock.lock();
     EmptyInbox(lock);
   } else if (!lock.try_lock() || !TakeInbox(lock)) {
@@ -166,7 +160,8 @@ void DeviceLoop::LearnLate(const LaunchView& launch, Lock& lock) {
 
 // What a plan may be made of, and what the launch itself changes.
 void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
-  if (schedule_ == nullptr && believed_) {  // from here on the driver moves pages by itself
+  if (schedule_ == nullptr && believed_ &&
+      !demand_.serving()) {  // the driver moves pages by itself
     residency_.ForgetAll();
     believed_ = false;
   }
@@ -182,7 +177,7 @@ void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
 }
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
-  launched_.generation = 0;
+  launched_.generation = launched_.demand = 0;
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex(), std::defer_lock);
   if (!Enter(launch, lock)) return;
@@ -199,7 +194,9 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (state.locked && state.position == 0) AtPeriodStart(state, lock);
   if (mode_ == Mode::kOff) return;
   Keep(launch, lock);
-  if (schedule_ == nullptr || !traffic_.active() || happened != happened_) return;
+  if (happened != happened_) return;
+  if (schedule_ == nullptr) return ServeOnDemand(launch, lock);
+  if (!traffic_.active()) return;
   if (position_ == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
                        managed_bytes_, NativeBytes(device_)});
@@ -246,8 +243,12 @@ void DeviceLoop::HoldForFetches(const LaunchView& launch, uint64_t period, uint3
 }
 
 void DeviceLoop::AfterLaunch(const LaunchView& launch) {
-  if (launched_.generation == 0) return;
+  if (launched_.generation == 0 && launched_.demand == 0) return;
   Lock lock(traffic_.mutex());
+  if (launched_.demand != 0) {
+    demand_.After(launch, launched_.demand);
+    executor_->Changed();
+  }
   if (launched_.generation != generation_ || !traffic_.active()) return;
   timer_.End(launched_.position, launch.stream, launch.per_thread);
   if (launched_.position + 1 == schedule_->length) {
@@ -326,7 +327,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
   if (phase_ == phase && schedule_ != nullptr) return;
   if (phase->schedule != nullptr) {
     Adopt(phase, state.period, lock);
-  } else if (!phase->fits && state.period > 0 && !job_.busy()) {
+  } else if (!phase->fits && !phase->given_up && state.period > 0 && !job_.busy()) {
     // Only after a whole period do the last launches belong together.
     RequestPlan(phase, state.period, lock);
   }
@@ -337,9 +338,9 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
   if (!job_.Take(&made) || made.frees != frees_) return;
   if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
-  if (made.schedule == nullptr) return TurnOff(made.why.c_str(), lock);
-  PhaseState* phase = phases_.Find(made.phase, made.schedule->length);
+  PhaseState* phase = phases_.Find(made.phase, made.length);
   if (phase == nullptr || phase->settled) return;
+  if (made.schedule == nullptr) return GiveUp(phase, made.why.c_str());
   phase->schedule = std::move(made.schedule);
   ++statistics_.plans;
   LogPlan(*phase->schedule);
@@ -373,6 +374,7 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
   input.frees = frees_;
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
+  input.touches = !Settings().Disabled(kDisableTouch);
   input.period.trace.link = traffic_.meter().Link();
   const policy::LinkRates& link = input.period.trace.link;
   if (phase->seconds.empty()) {
@@ -394,13 +396,14 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
 void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   const bool replaces = schedule_ != nullptr;
   traffic_.Deactivate();
-  if (!traffic_.Quiet()) {
+  demand_.Stop();
+  if (!Quiet()) {
     // Others may launch meanwhile: they must find no plan rather than half of one.
     schedule_.reset();
     planned_ = false;
     phase_ = nullptr;
     const uint64_t happened = happened_;
-    const bool quiet = executor_->Await(lock, [&] { return traffic_.Quiet(); });
+    const bool quiet = executor_->Await(lock, [&] { return Quiet(); });
     if (!quiet || happened != happened_ || mode_ != Mode::kWatch) {
       if (replaces && schedule_ == nullptr) Break();
       return;
@@ -435,15 +438,6 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   executor_->Changed();
 }
 
-void DeviceLoop::LogPlan(const Schedule& schedule) const {
-  ATP_LOG_INFO(
-      "device %d: plan %llu: period of %u launches, %.1f MiB in and %.1f MiB out a period, promise "
-      "%.3f ms",
-      device_, Count(statistics_.plans), schedule.length,
-      static_cast<double>(schedule.moved_in_bytes) / (1 << 20),
-      static_cast<double>(schedule.moved_out_bytes) / (1 << 20), schedule.promise_seconds * 1e3);
-}
-
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {
   record_.Moved(action, to_device, /*copied=*/!action.clean || !IsDuplicated(action));
   if (to_device) {
@@ -460,7 +454,7 @@ bool DeviceLoop::IsDuplicated(const Action& action) {
 // A write to advised memory costs a fault for each page: the advice goes first.
 void DeviceLoop::EndReadMostly(Allocation* allocation, Lock& lock) {
   // A mover that is inside the driver may be about to advise it again.
-  if (!traffic_.Quiet()) executor_->Await(lock, [&] { return traffic_.Quiet(); });
+  AwaitQuiet(lock);
   allocation->read_mostly = false;
   hints_.EndReadMostly(allocation->address, allocation->mapped_bytes);
   residency_.Collapse(allocation);
@@ -487,7 +481,7 @@ void DeviceLoop::OnStreamDestroy(CUstream stream) {
 void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {
   if (!turns_ || mode_.load(std::memory_order_relaxed) != Mode::kWatch) return;
   Lock lock(traffic_.mutex());
-  if (!traffic_.active()) return;
+  if (!traffic_.active() && !demand_.serving()) return;
   const LaunchMark mark = streams_.Awaited(kind, stream, per_thread, event);
   if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
 }

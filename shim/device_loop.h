@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "policy/period.h"
+#include "shim/demand.h"
 #include "shim/executor.h"
 #include "shim/hints.h"
 #include "shim/launch_inbox.h"
@@ -69,6 +70,7 @@ class DeviceLoop : private Traffic::Observer {
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
   void LogPlan(const Schedule& schedule) const;
+  void LogSummary() const;
   void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
   void Plan(PhaseState* phase, Recorder::Period period);
   void PlanRemembered(Lock& lock);
@@ -81,6 +83,11 @@ class DeviceLoop : private Traffic::Observer {
   void Judge(Lock& lock);
   bool AwaitInPlan(const std::function<bool()>& done, Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
+  void ServeOnDemand(const LaunchView& launch, Lock& lock);
+  bool Quiet() const { return traffic_.Quiet() && demand_.Quiet(); }
+  void AwaitQuiet(Lock& lock);
+  void GiveUp(PhaseState* phase, const char* why);
+  bool PlainKeepsToBudget() const;
   void LetGo(const char* what, Lock& lock);
   void TurnOff(const char* why, Lock& lock);
   uint64_t Capacity() const;
@@ -116,7 +123,8 @@ class DeviceLoop : private Traffic::Observer {
   uint64_t period_ = 0;    // since the schedule was adopted
   ProgramStreams streams_;
 
-  struct Launched {  // between BeforeLaunch and AfterLaunch of a thread
+  struct Launched {       // between BeforeLaunch and AfterLaunch of a thread
+    uint64_t demand = 0;  // its number there; 0 = a plan's launch, or nobody's
     uint64_t generation = 0;
     uint32_t position = 0;
     uint64_t flag_sequence = 0;
@@ -135,6 +143,7 @@ class DeviceLoop : private Traffic::Observer {
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
   uint64_t boundaries_ = 0;            // recorded since the schedule was adopted
   PlainClock plain_;
+  Demand demand_;
   LoopRecord record_;
 };
 

@@ -13,8 +13,6 @@ constexpr unsigned kSlowerLimit = 3;
 constexpr double kWorse = 0.01;
 constexpr uint64_t kLetGoLimit = 8;
 
-unsigned long long Count(uint64_t n) { return n; }
-
 }  // namespace
 
 void DeviceLoop::ReadPlainPeriods() {
@@ -43,7 +41,8 @@ void DeviceLoop::Judge(Lock& lock) {
     statistics_.last_bound = schedule_->bound_seconds;
     record_.Took(took);
     PhaseState& p = *phase_;
-    p.slower = p.plain_seconds > 0 && took > p.plain_seconds ? p.slower + 1 : 0;
+    const bool slower = PlainKeepsToBudget() && p.plain_seconds > 0 && took > p.plain_seconds;
+    p.slower = slower ? p.slower + 1 : 0;
     worse = p.best != nullptr && schedule_ != p.best && took > p.best_seconds * (1 + kWorse);
     if (p.best == nullptr || took < p.best_seconds) {
       p.best = schedule_;
@@ -54,7 +53,7 @@ void DeviceLoop::Judge(Lock& lock) {
   if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
   streams_.RecordOnFirst(now);
   if (phase_->slower >= kSlowerLimit) {
-    TurnOff("planned periods take longer than plain managed memory", lock);
+    GiveUp(phase_, "planned periods take longer than plain managed memory");
   } else if (worse) {
     phase_->settled = true;
     phase_->schedule = phase_->best;
@@ -72,12 +71,11 @@ void DeviceLoop::LetGo(const char* what, Lock& lock) {
 
 void DeviceLoop::TurnOff(const char* why, Lock& lock) {
   traffic_.Deactivate();
+  demand_.Stop();
   schedule_.reset();
   planned_ = false;
   phase_ = nullptr;
-  if (executor_ != nullptr && !traffic_.Quiet()) {
-    executor_->Await(lock, [&] { return traffic_.Quiet(); });
-  }
+  AwaitQuiet(lock);
   // Nobody watches for writes from now on.
   for (const auto& [id, allocation] : residency_.live()) {
     if (allocation->read_mostly) EndReadMostly(allocation, lock);
@@ -91,25 +89,11 @@ void DeviceLoop::Stop() {
   Lock lock(traffic_.mutex());
   if (mode_ == Mode::kFits) return;
   traffic_.Deactivate();
+  demand_.Stop();
   mode_ = Mode::kOff;
   if (executor_ != nullptr) executor_->Stop();
   TellMemory(/*at_once=*/true);
-  const Traffic::Counters& c = traffic_.counters();
-  const double mib = 1 << 20;
-  ATP_LOG_INFO(
-      "device %d: %llu periods seen, %llu planned, %llu plans, %llu breaks; moved %.1f MiB to the "
-      "host in %llu calls, "
-      "%.1f MiB to the device in %llu calls, %llu errors, %llu let go",
-      device_, Count(statistics_.periods), Count(statistics_.planned_periods),
-      Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
-      Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
-      Count(c.errors), Count(statistics_.let_go));
-  if (statistics_.last_bound > 0) {
-    ATP_LOG_INFO(
-        "device %d: last measured period %.3f ms, %.2f x bound_safe (as seen by the shim: whole "
-        "allocations, in the budget)",
-        device_, statistics_.last_seconds * 1e3, statistics_.last_seconds / statistics_.last_bound);
-  }
+  LogSummary();
 }
 
 }  // namespace atp::shim

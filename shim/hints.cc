@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "shim/own_calls.h"
+#include "shim/settings.h"
 
 namespace atp::shim {
 bool DriverHints::Open() {
@@ -30,6 +31,7 @@ CUresult DriverHints::Prefetch(uint64_t address, uint64_t bytes, bool to_device,
 }
 
 CUresult DriverHints::Evict(unsigned mover, uint64_t address, uint64_t bytes) {
+  if (Settings().Disabled(kDisableEvict)) return CUDA_SUCCESS;  // the driver makes room by itself
   WithContext current(context_);
   Relaxed relaxed;
   // On an idle stream the driver returns when the pages have left (it maps them on the host
@@ -56,6 +58,7 @@ CUresult DriverHints::Advise(uint64_t address, uint64_t bytes, bool read_mostly)
 // So the device's copy goes without a transfer. The advice is given again at once, so that the next
 // prefetch duplicates. It is no part of any stream's order: nobody may be writing the range.
 CUresult DriverHints::Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) {
+  if (Settings().Disabled(kDisableEvict)) return CUDA_SUCCESS;
   CUresult result = CUDA_SUCCESS;
   {
     WithContext current(context_);
@@ -83,7 +86,9 @@ CUresult DriverHints::EndReadMostly(uint64_t address, uint64_t bytes) {
 CUresult DriverHints::Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) {
   WithContext current(context_);
   Relaxed relaxed;
-  const CUresult result = Prefetch(address, bytes, true, fetch_streams_[stream]);
+  const CUresult result = Settings().Disabled(kDisablePrefetch)
+                              ? CUDA_SUCCESS
+                              : Prefetch(address, bytes, true, fetch_streams_[stream]);
   if (result == CUDA_SUCCESS && done != nullptr) {
     real().cuEventRecord(done, fetch_streams_[stream]);
   }

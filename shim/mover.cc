@@ -5,6 +5,10 @@
 
 namespace atp::shim {
 
+uint64_t PieceBytes(uint64_t budget) {
+  return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
+}
+
 class EvictMover : public Mover {
  public:
   EvictMover(Traffic* traffic, unsigned index) : t_(traffic), index_(index) {}

@@ -52,6 +52,8 @@ inline constexpr unsigned kFetchStreams = 4;
 inline constexpr uint64_t kMaxInFlight =
     32u << 20;  // per direction: what a device-wide synchronisation may wait for
 inline constexpr uint64_t kPieceBytes = 8u << 20;
+// Small cards get small pieces: a piece in flight takes room on both sides.
+uint64_t PieceBytes(uint64_t budget);
 
 // Where the program's last users of a position are: one event a stream.
 struct LaunchMark {

@@ -23,6 +23,7 @@ struct PhaseState {
   double best_seconds = 0;
   bool settled = false;         // a later plan was worse than `best`: no more plans
   bool fits = false;            // its whole footprint fits: nothing to plan
+  bool given_up = false;        // no plan is possible, or none pays
   std::vector<double> seconds;  // measured, by position; empty before the first planned period
   double plain_seconds = 0;     // a period on plain managed memory; 0 = not known
   unsigned slower = 0;          // planned periods in a row that took longer than that

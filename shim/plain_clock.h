@@ -17,6 +17,7 @@ namespace atp::shim {
 class PlainClock {
  public:
   static constexpr uint32_t kMostPeriods = 8;
+  static constexpr uint64_t kRing = 4096;  // launches remembered
 
   explicit PlainClock(HintPort* port) : port_(port) {}
   void Launch(const LaunchView& launch);
@@ -28,9 +29,15 @@ class PlainClock {
   using Seconds = std::array<double, kMostPeriods>;
   uint32_t Collect(Seconds* seconds);
   void Forget() { count_ = 0, length_ = 0; }
+  uint64_t count() const { return count_; }
+  // The event before launch `number`, counted from 0, of which kRing are remembered; null: it was
+  // missed.
+  CUevent EventOf(uint64_t number) const {
+    const Begin& begin = ring_[number % kRing];
+    return begin.known ? begin.event : nullptr;
+  }
 
  private:
-  static constexpr uint64_t kRing = 4096;
   struct Begin {
     CUevent event = nullptr;
     bool known = false;

@@ -13,6 +13,7 @@ PlanOutput MakeSchedule(PlanInput input) {
   PlanOutput output;
   output.frees = input.frees;
   output.phase = input.phase;
+  output.length = static_cast<uint32_t>(input.period.trace.launches.size());
   policy::PlanOptions options;
   options.memory = input.capacity;
   options.granule = kGranule;
@@ -22,9 +23,9 @@ PlanOutput MakeSchedule(PlanInput input) {
     output.why = plan.why;
     return output;
   }
-  auto schedule = std::make_shared<Schedule>(
-      BuildSchedule(plan, input.period.placed,
-                    static_cast<uint32_t>(input.period.trace.launches.size()), input.piece_bytes));
+  auto schedule = std::make_shared<Schedule>(BuildSchedule(
+      plan, input.period.placed, static_cast<uint32_t>(input.period.trace.launches.size()),
+      input.piece_bytes, input.touches));
   schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
   schedule->trace = std::make_shared<const policy::Trace>(std::move(input.period.trace));
   schedule->signatures = std::move(input.period.signatures);

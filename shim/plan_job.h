@@ -20,6 +20,7 @@ struct PlanInput {
   uint64_t frees = 0;        // of the loop when the request was made
   uint32_t phase = 0;        // that it is made for
   bool read_mostly = false;  // what the period only reads may leave without a copy
+  bool touches = true;       // what stays is touched now and then
 };
 
 struct PlanOutput {
@@ -27,6 +28,7 @@ struct PlanOutput {
   std::string why;
   uint64_t frees = 0;  // as in the input
   uint32_t phase = 0;
+  uint32_t length = 0;  // launches of the period
 };
 
 PlanOutput MakeSchedule(PlanInput input);

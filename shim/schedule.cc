@@ -91,7 +91,7 @@ void AddTouches(const std::vector<Pair>& pairs, Schedule* s) {
 }  // namespace
 
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
-                       uint32_t length, uint64_t piece_bytes) {
+                       uint32_t length, uint64_t piece_bytes, bool touches) {
   Schedule s;
   s.length = length;
   s.tensors = tensors;
@@ -122,7 +122,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     s.moved_in_bytes += p.bytes;
     s.moved_out_bytes += p.clean ? 0 : p.bytes;
   }
-  AddTouches(pairs, &s);
+  if (touches) AddTouches(pairs, &s);
   const auto start = [&](const Action& a) { return a.touch ? 0.0 : pairs[a.partner].fetch_start; };
   std::stable_sort(s.fetches.begin(), s.fetches.end(), [&](const Action& a, const Action& b) {
     // Touches first: the last fetch of a position is then the one that its launch waits for.

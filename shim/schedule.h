@@ -63,6 +63,6 @@ struct Schedule {
 // Pieces larger than `piece_bytes` are cut, so that a device-wide synchronisation of the program
 // waits little for one call.
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
-                       uint32_t length, uint64_t piece_bytes);
+                       uint32_t length, uint64_t piece_bytes, bool touches = true);
 
 }  // namespace atp::shim

@@ -104,7 +104,7 @@ constexpr struct {
     {"ATP_DISABLE",
      "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
      "deepbind, "
-     "vmm, pools, graphs",
+     "vmm, pools, graphs, demand",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
     {"ATP_NATIVE", "a list of beginnings of library file names (libnccl,libmine)",
      [](const char* t, Configuration* s) {
@@ -207,7 +207,8 @@ bool ParseDisable(const char* text, uint32_t* mask) {
                 {"discard", kDisableDiscard},   {"readmostly", kDisableReadMostly},
                 {"slabs", kDisableSlabs},       {"asynctwins", kDisableAsyncTwins},
                 {"deepbind", kDisableDeepbind}, {"vmm", kDisableVmm},
-                {"pools", kDisablePools},       {"graphs", kDisableGraphs}};
+                {"pools", kDisablePools},       {"graphs", kDisableGraphs},
+                {"demand", kDisableDemand}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
   uint32_t parsed = 0;

@@ -51,6 +51,7 @@ enum Disable : uint32_t {
   kDisableVmm = 1u << 9,
   kDisablePools = 1u << 10,
   kDisableGraphs = 1u << 11,
+  kDisableDemand = 1u << 12,
 };
 
 struct Configuration {

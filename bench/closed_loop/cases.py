@@ -26,6 +26,9 @@ class Case:
     judged: str = ""        # "bound", "managed" or "pinned": what the time is held against; "" = bound when periodic, else managed
     of_managed: float = 0   # besides, at most this share of the time of plain managed memory; 0 = nothing is asked
     allowed: float = 0      # times that; 0 = what the oversubscription allows
+    ranks: int = 1          # processes, one a card; the first one is measured, and prints the time of the slowest
+    by_hand: bool = False   # the program has an option --offload BYTES, by which it moves memory itself: compared too
+    iterations: int = 0     # at least so many
 
     def target(self, oversubscription):
         """(what the time is held against, at most how many times that)"""
@@ -47,7 +50,7 @@ def words(text):
 CASES = {case.name: case for case in (
     Case("transformer", "train_transformer", oversubscriptions=TIGHT, smoke=False,
          quick=words("--layers 1 --width 1024 --heads 8 --sequence 16"),
-         full=words("--layers 8 --width 1024 --heads 8 --sequence 32")),
+         full=words("--layers 8 --width 1024 --heads 8 --sequence 32"), by_hand=True),
     # The published layers; pictures of 64 instead of 224, of which the first fully connected layer is narrower.
     Case("vgg19", "train_vgg", oversubscriptions=TIGHT, smoke=False, of_managed=0.40,
          quick=words("--channels 32 --image 32 --hidden 1024 --classes 100 --batch 1"),
@@ -61,13 +64,17 @@ CASES = {case.name: case for case in (
     Case("decode", "decode", steps="--tokens", grows=True, allowed=1.10,
          quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64"),
          full=words("--layers 8 --width 2048 --heads 16 --batch 2 --context 1024")),
+    # Measured from the ninth token on: until then some experts are used for the first time, which the best pinning knows in advance.
     Case("moe", "decode", steps="--tokens", periodic=False, judged="pinned", allowed=1.10, oversubscriptions=(1.5, 2.0, 4.0),
-         modelled=False, smoke=False,
+         modelled=False, smoke=False, learns=8, iterations=32,
          quick=words("--layers 2 --width 512 --heads 8 --batch 4 --context 32 --experts 8"),
          full=words("--layers 4 --width 1024 --heads 16 --batch 4 --context 64 --experts 12")),
     Case("buckets", "train_transformer", periodic=False, smoke=False, judged="bound", allowed=1.15,
          quick=words("--layers 1 --width 1024 --heads 8 --sequence 32 --buckets 8"),
          full=words("--layers 8 --width 1024 --heads 8 --sequence 32 --buckets 8")),
+    Case("ddp", "train_ddp", smoke=False, ranks=4, oversubscriptions=(1.5,), allowed=1.10,
+         quick=words("--layers 2 --width 512 --heads 8 --sequence 16 --exchange 256"),
+         full=words("--layers 8 --width 1024 --heads 8 --sequence 32")),
     Case("stencil", "stencil", smoke=False,
          quick=words("--slabs 16 --planes 16 --edge 256"),
          full=words("--slabs 24 --planes 32 --edge 512")),

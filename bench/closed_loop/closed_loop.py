@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
 from cases import CASES, GPUS, REGIMES, TIGHT  # noqa: E402
-from measure import Point, Truths, measure  # noqa: E402
+from measure import BAND, Point, Truths, measure, on_threads  # noqa: E402
 from runner import BenchError, Runner  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2]
@@ -38,12 +38,15 @@ def arguments():
     parser.add_argument("--regime", action="append", choices=tuple(REGIMES), help="only this regime (may be repeated)")
     parser.add_argument("--size", choices=("quick", "full"), help="size of the programs")
     parser.add_argument("--iterations", type=int, default=12, help="iterations of each run (default 12)")
+    parser.add_argument("--band", action="append", choices=(*BAND, "all"), help="with this change of assumed costs (may be repeated)")
+    parser.add_argument("--threads", type=int, metavar="RUNS", help="instead: movers on real threads, with delays at random calls, so many times")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases run at the same time")
     parser.add_argument("--out", type=Path, help="folder for traces, logs and statistics (default: BUILD/closed_loop)")
     return parser.parse_args()
 
 
 def points(options):
+    bands = tuple(BAND) if options.band and "all" in options.band else options.band or ("",)
     size = options.size or ("quick" if options.quick else "full")
     for case in [CASES[name] for name in options.case or CASES]:
         if options.quick and not options.case and not case.smoke:
@@ -51,7 +54,8 @@ def points(options):
         for gpu in options.gpu or (GPUS[:1] if options.quick else GPUS):
             for oversubscription in options.oversubscription or ((1.5,) if options.quick else case.oversubscriptions):
                 for regime in options.regime or (("balanced",) if options.quick or not case.periodic else REGIMES):
-                    yield Point(case, gpu, oversubscription, regime, size, options.iterations)
+                    for band in bands:
+                        yield Point(case, gpu, oversubscription, regime, size, max(options.iterations, case.iterations), band)
 
 
 def text(row, key, form):
@@ -76,7 +80,27 @@ def print_row(row, markdown):
     if markdown:
         print("| " + " | ".join(text(row, key, form).strip() for _, key, form in COLUMNS) + " |", flush=True)
         return
-    print("  ".join(text(row, key, form) for _, key, form in COLUMNS) + (f"  gave up: {row['given_up']}" if row["given_up"] else ""), flush=True)
+    print("  ".join(text(row, key, form) for _, key, form in COLUMNS) + note(row), flush=True)
+
+
+def note(row):
+    notes = [f"  {row['band']}"] if "band" in row else []
+    if row.get("by_hand_ms"):
+        notes.append(f"  by hand {row['by_hand_ms']:.3f} ms")
+    if row["given_up"]:
+        notes.append(f"  gave up: {row['given_up']}")
+    return "".join(notes)
+
+
+def print_threads(runner, truths, options):
+    rows = [on_threads(runner, truths, point, options.threads) for point in points(options)]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for row in rows:
+            print(f"{row['case']:<12} {row['runs']} runs  median {row['threads_ms']:.3f} ms, on lanes {row['lanes_ms']:.3f} ms, "
+                  f"ratio {row['ratio']:.3f}, results {'identical' if row['identical'] else 'DIFFER'}")
+    return 0 if all(row["identical"] for row in rows) else 1
 
 
 def main():
@@ -92,6 +116,9 @@ def main():
             return measure(runner, truths, point)
         except BenchError as error:
             return str(error)
+
+    if options.threads:
+        return print_threads(runner, truths, options)
 
     with ThreadPoolExecutor(options.jobs) as pool:
         for result in pool.map(one, points(options)):

@@ -2,6 +2,7 @@
 """One case on one machine: native for the truth, plain managed memory, learned; and what the bounds say."""
 
 import json
+import random
 import statistics
 import threading
 from dataclasses import dataclass
@@ -24,14 +25,41 @@ class Point:
     regime: str
     size: str
     iterations: int
+    band: str = ""          # a point of the band of costs (BAND); "" = the profile's own
 
     @property
     def name(self):
-        return f"{self.case.name}-{self.gpu}-{self.oversubscription:g}-{self.regime}-{self.size}"
+        band = f"-{self.band}" if self.band else ""
+        return f"{self.case.name}-{self.gpu}-{self.oversubscription:g}-{self.regime}-{self.size}{band}"
 
     @property
     def modelled(self):
         return self.size == "full" and self.case.modelled
+
+
+# What nobody has published is assumed in the costs: conclusions must hold for half and twice of it. Factors on costs; a value in a list is
+# the cost itself.
+FAULT = ("fault_batch", "fault", "block_service", "replay")
+LINK = ("h2d", "d2h", "h2d_duplex", "d2h_duplex")
+BAND = {
+    "faults-half": dict.fromkeys(FAULT, 0.5), "faults-twice": dict.fromkeys(FAULT, 2),
+    "evict-half": {"evict": 0.5}, "evict-thrice": {"evict": 3},
+    "host-map-half": {"host_map": 0.5}, "host-map-twice": {"host_map": 2},
+    "link-0.8": dict.fromkeys(LINK, 0.8), "duplex-0.9": {"h2d_duplex": "0.9 h2d", "d2h_duplex": "0.9 d2h"},
+    "host-fragmented": {"f2m": [0]},
+}
+
+
+def band_costs(base, band):
+    """Settings of a band point, as the simulated machine takes them."""
+    def value(name, change):
+        if isinstance(change, list):
+            return change[0]
+        if isinstance(change, str):
+            factor, other = change.split()
+            return float(factor) * base[other]
+        return change * base[name]
+    return tuple(f"{name}={value(name, change):.9g}" for name, change in BAND.get(band, {}).items())
 
 
 def card_for(footprint, oversubscription):
@@ -45,7 +73,7 @@ class Truths:
         self.runner, self.known, self.lock = runner, {}, threading.Lock()
 
     def of(self, point):
-        key = (point.case.name, point.gpu, point.size, point.iterations)
+        key = (point.case.name, point.gpu, point.size, point.iterations, point.band)
         with self.lock:
             mine = self.known.setdefault(key, {"lock": threading.Lock()})
         with mine["lock"]:
@@ -56,10 +84,11 @@ class Truths:
 
 def native(runner, point, scale):
     """The run, its trace, and the launches of each step: those between the marks that a profiler would see."""
-    name = f"{point.case.name}-{point.gpu}-{point.size}" + (f"-x{scale:g}" if scale != 1 else "")
+    name = f"{point.case.name}-{point.gpu}-{point.size}" + (f"-x{scale:g}" if scale != 1 else "") + (f"-{point.band}" if point.band else "")
+    machine = Machine(point.gpu, BIG_CARD, scale, band_costs(runner.base_costs(point.gpu), point.band))
     trace = runner.folder / f"{name}.run.jsonl"
-    run = runner.run(f"{name}.native", point.case.command(point.size, point.iterations), Machine(point.gpu, BIG_CARD, scale), "off",
-                     trace=trace, modelled=point.modelled)
+    run = runner.run(f"{name}.native", point.case.command(point.size, point.iterations), machine, "off",
+                     trace=trace, modelled=point.modelled, ranks=point.case.ranks)
     marks = [json.loads(line) for line in open(trace) if line.startswith('{"mark"')]
     begins = [mark["at"] for mark in marks if mark["mark"] == "profiler start"]
     ends = [mark["at"] for mark in marks if mark["mark"] == "profiler stop"]
@@ -153,15 +182,17 @@ def measure(runner, truths, point):
     trace = scaled_copy(trace, scale, runner.base_costs(point.gpu)["kernel_launch"], runner.folder / f"{name}.run.jsonl")
     if point.size == "quick":
         check_scaling(runner, point, trace, scale)
-    machine = Machine(point.gpu, memory, scale)
-    learned = runner.run(f"{name}.learned", case.command(point.size, point.iterations), machine, "learned", modelled=point.modelled)
+    machine = Machine(point.gpu, memory, scale, band_costs(runner.base_costs(point.gpu), point.band))
+    learned = runner.run(f"{name}.learned", case.command(point.size, point.iterations), machine, "learned", modelled=point.modelled,
+                         ranks=case.ranks)
     lock = learned.lock_iteration() if case.periodic else None
     first = lock or case.learns
     if first >= point.iterations:
         raise BenchError(f"{name}: locked in iteration {first} of {point.iterations}: nothing is left to measure")
     # Compared to the bit only where everything is computed; long enough to be past the first touches otherwise.
     managed_iterations = min(point.iterations, first + MANAGED_AFTER) if point.modelled else point.iterations
-    managed = runner.run(f"{name}.managed", case.command(point.size, managed_iterations), machine, "managed", modelled=point.modelled)
+    managed = runner.run(f"{name}.managed", case.command(point.size, managed_iterations), machine, "managed", modelled=point.modelled,
+                         ranks=case.ranks)
     bound, kept = bounds(runner, point, trace, steps[first:], memory)
 
     before, kernels = kernels_of(trace)
@@ -184,8 +215,52 @@ def measure(runner, truths, point):
         "given_up": learned.given_up, "discard_violations": learned.stats["discard_violations"], "size": point.size,
         "modelled": point.modelled, "iteration_ms": learned.iteration_ms, "managed_iteration_ms": managed.iteration_ms,
     }
+    if point.band:
+        row["band"] = point.band
+    if case.by_hand:
+        row["by_hand_ms"] = by_hand_ms(runner, point, machine)
+        row["over_by_hand"] = row["by_hand_ms"] and row["policy_ms"] / row["by_hand_ms"]
     judge(runner, point, row, trace, steps[first:])
     return row
+
+
+def by_hand_ms(runner, point, machine):
+    """The program that moves memory itself, natively on the same card: the best of some numbers of buffers."""
+    best = None
+    for slots in ("1", "2", "4"):
+        for spared in (0, 4, 8, 16, 32, 64):  # chunks of 2 MiB, which the program does not reckon with
+            command = [*point.case.command(point.size, 5), "--offload", str(machine.memory - spared * BLOCK), "--slots", slots]
+            try:
+                run = runner.run(f"{point.name}.by_hand", command, machine, "off", modelled=point.modelled)
+            except BenchError:
+                continue
+            ms = statistics.median(run.iteration_ms[2:])
+            best = ms if best is None else min(best, ms)
+            break
+    return best  # None: its buffers do not fit
+
+
+def on_threads(runner, truths, point, runs, seed=1):
+    """The movers on real threads, with delays at random calls: times against the deterministic executor, and whether results are the same."""
+    truth, trace, steps = truths.of(point)
+    machine = Machine(point.gpu, card_for(truth.footprint, point.oversubscription))
+    chance = random.Random(seed)
+    first = point.case.learns + 2
+
+    def once(name, further):
+        run = runner.run(f"{point.name}.{name}", point.case.command(point.size, point.iterations), machine, "learned", further=further)
+        return statistics.median(run.iteration_ms[first:]), run.outputs == truth.outputs, run.stats["discard_violations"]
+
+    alone, _, _ = once("lanes", {})
+    times, identical = [], True
+    for _ in range(runs):
+        delays = ",".join(f"{call}:{chance.randrange(1, 400)}=delay:{chance.randrange(10, 3000)}us"
+                          for call in ("cuMemPrefetchAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel") for _ in range(3))
+        ms, same, violations = once("threads", {"ATP_EXECUTOR": "threads", "ATP_SIM_FAULT": delays})
+        times.append(ms)
+        identical = identical and same and violations == 0
+    return {"case": point.case.name, "gpu": point.gpu, "oversubscription": point.oversubscription, "runs": runs, "lanes_ms": alone,
+            "threads_ms": statistics.median(times), "ratio": statistics.median(times) / alone, "identical": identical}
 
 
 def judge(runner, point, row, trace, steps):

@@ -8,11 +8,13 @@ import json
 import os
 import re
 import subprocess
+import tempfile
+import time
 from dataclasses import dataclass, field
 
 MIB = 1 << 20
 PLAN = re.compile(r"device \d+: plan \d+: period of (\d+) launches")
-GIVEN_UP = re.compile(r"no hints from now on: (.*)")
+GIVEN_UP = re.compile(r"(?:no hints from now on|no plan for a phase of \d+ launches): (.*)")
 STEP = re.compile(r"^(?:iter|pass|step|token) +\d+ ")
 MILLISECONDS = re.compile(r" ms +(\S+)")
 
@@ -91,31 +93,42 @@ class Runner:
             self.costs[gpu] = read_costs(self.build, gpu)
         return self.costs[gpu]
 
-    def run(self, name, command, machine, policy, trace=None, modelled=False):
-        """One process. Leaves NAME.log, NAME.stats.json and, under a policy, NAME.timeline.json in the folder.
+    def run(self, name, command, machine, policy, trace=None, modelled=False, ranks=1, further=()):
+        """One process, or the first of `ranks`. `further`: settings. Leaves NAME.log, NAME.stats.json and, under a policy, NAME.timeline.json in the folder.
 
         `modelled`: launches that repeat an earlier one take their time and compute nothing, so results mean nothing (docs/sim.md)."""
         stats, timeline = self.folder / f"{name}.stats.json", self.folder / f"{name}.timeline.json"
         stats.unlink(missing_ok=True)
         settings = {
-            **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy, "ATP_SOCKET": "off", "ATP_LOG": "info",
+            **machine.environment(self.base_costs(machine.gpu)), "ATP_SIM_STATS": str(stats), "ATP_POLICY": policy,
+            "ATP_SOCKET": "off", "ATP_EXPORTERS": "off", "ATP_LOG": "info",
             "ATP_SIM_THREADS": str(self.threads), "LD_LIBRARY_PATH": str(self.build / "lib/sim"),
         }
         if modelled:
             settings["ATP_SIM_MODEL"] = "repeats"
         if policy != "off":
             settings.update(LD_PRELOAD=str(self.build / "lib/libatpshim.so"), ATP_SIM_TIMELINE=str(timeline))
+        if ranks > 1:
+            settings["ATP_SIM_DEVICES"] = str(ranks)
+        settings.update(further)
+        own = {"ATP_SIM_STATS", "ATP_SIM_TIMELINE"}  # of the process that is measured
+        others = {**clean_environment(), **{key: value for key, value in settings.items() if key not in own}}
         if trace:
             settings["ATP_SIM_TRACE"] = str(trace)
         words = [str(self.build / "bin/examples" / command[0]), *command[1:]]
-        done = subprocess.run(words, env={**clean_environment(), **settings}, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
         log = self.folder / f"{name}.log"
+        logs = [log, *(self.folder / f"{name}.rank{rank}.log" for rank in range(1, ranks))]
+        with tempfile.TemporaryDirectory() as folder:
+            calls = [([*words, *of_rank(rank, ranks, folder)],
+                      {**others, **cards_of(rank, ranks)} if rank > 0 else {**clean_environment(), **settings}) for rank in range(ranks)]
+            codes = run_together([(call, environment, path) for (call, environment), path in zip(calls, logs)])
+        said = log.read_text()
         shown = " ".join(f"{key}={value}" for key, value in settings.items())
-        log.write_text(f"$ {shown} {' '.join(words)}\n{done.stdout}exit code {done.returncode}\n")
-        if done.returncode != 0:
-            raise BenchError(f"{name}: exit code {done.returncode}: {done.stdout.strip().splitlines()[-1:]} ({log})")
-        run = parse(done.stdout)
+        log.write_text(f"$ {shown} {' '.join(calls[0][0])}\n{said}exit code {codes[0]}\n")
+        # 1 is a wrong result, as every result is where launches are modelled.
+        if any(code != 0 and not (code == 1 and modelled) for code in codes):
+            raise BenchError(f"{name}: exit codes {codes}: {said.strip().splitlines()[-1:]} ({log})")
+        run = parse(said)
         run.stats = json.loads(stats.read_text())
         if policy != "off":
             run.kernel_faults = read_kernel_faults(timeline)
@@ -129,6 +142,34 @@ class Runner:
 
     def bound(self, trace, memory):
         return json.loads(self.atp("bound", trace, "--memory", memory, "--json"))
+
+
+def run_together(processes):
+    """Exit codes of (words, environment, file for all output) run at the same time. When one fails, others may wait for it: they are ended."""
+    started = []
+    for words, environment, path in processes:
+        with open(path, "w") as out:
+            started.append(subprocess.Popen(words, env=environment, stdout=out, stderr=subprocess.STDOUT))
+    if len(started) > 1:
+        while any(process.poll() is None for process in started):
+            if any(process.poll() not in (None, 0, 1) for process in started):
+                for process in started:
+                    process.terminate()
+                break
+            time.sleep(0.02)
+    return [process.wait() for process in started]
+
+
+def of_rank(rank, ranks, folder):
+    """The first half of the ranks takes every other card; to the second half the rest is shown in reverse (cards_of)."""
+    half = (ranks + 1) // 2
+    device = 2 * rank if rank < half else rank - half
+    return [] if ranks == 1 else ["--ranks", str(ranks), "--rank", str(rank), "--device", str(device), "--meet", f"{folder}/meet"]
+
+
+def cards_of(rank, ranks):
+    odd = range(1, ranks, 2)
+    return {} if rank < (ranks + 1) // 2 else {"CUDA_VISIBLE_DEVICES": ",".join(str(card) for card in reversed(odd))}
 
 
 def read_kernel_faults(timeline):

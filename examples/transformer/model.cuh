@@ -9,18 +9,24 @@
 #include "examples/transformer/attention.cuh"
 #include "examples/transformer/config.h"
 #include "examples/transformer/kernels.cuh"
+#include "examples/transformer/offload.cuh"
 
 namespace example {
 
 class Model {
  public:
-  Model(const Config& config, DeviceMemory* memory);
+  // `offload`, where given, has the moments that are not to stay on the device.
+  Model(const Config& config, DeviceMemory* memory, MomentOffload* offload = nullptr);
 
   // Forward, loss and backward for one batch; returns nothing, so that the caller decides when to
   // wait.
   void Forward(const int* tokens, const int* targets);  // the loss alone, for an evaluation
   void ForwardBackward(const int* tokens, const int* targets);
   void Update(const AdamW& adam, int step);
+  // The same step, each parameter updated as soon as its gradient is there.
+  void Step(const int* tokens, const int* targets, const AdamW& adam, int step);
+  // The parameters in the order in which Step updates them.
+  static std::vector<size_t> UpdateOrder(const Config& config);
   // Length of the sequences of the steps to come, at most that of the configuration.
   void SetSequence(int sequence) { config_.sequence = sequence; }
 
@@ -32,6 +38,7 @@ class Model {
   std::vector<float> Gradient(size_t parameter) const {
     return Read(gradients_[parameter], parameter);
   }
+  float* gradient(size_t parameter) { return gradients_[parameter]; }  // on the device
   const std::vector<ParameterShape>& shapes() const { return shapes_; }
 
  private:
@@ -47,9 +54,13 @@ class Model {
     return gradients_[kLayers + layer * kPerLayer + parameter];
   }
   std::vector<float> Read(const float* values, size_t parameter) const;
+  void AllocateMoments(const ParameterShape& shape, DeviceMemory* memory);
   void AllocateActivations(DeviceMemory* memory);
   void ForwardLayer(int l, float* output);
+  void BackwardHead();
   void BackwardLayer(int l);
+  void BackwardEmbedding(const int* tokens);
+  void UpdateOne(size_t parameter, const AdamW& adam, int step);
   void Norm(const float* in, const float* gain, const float* shift, float* out, float* mean,
             float* inverse);
   void NormBackward(const float* in, const float* gain, const float* mean, const float* inverse,
@@ -60,6 +71,7 @@ class Model {
   Config config_;
   const int places_;  // rows of the table of positions
   std::vector<ParameterShape> shapes_;
+  MomentOffload* const offload_;
   std::vector<float*> weights_, gradients_, first_, second_;
   std::vector<Layer> layers_;
   float *final_input_, *final_norm_, *final_mean_, *final_inverse_, *logits_, *losses_, *loss_;
@@ -67,24 +79,43 @@ class Model {
   float *d_residual_, *d_norm_, *d_wide_, *d_qkv_, *d_mixed_, *d_scores_;
 };
 
-inline Model::Model(const Config& config, DeviceMemory* memory)
-    : config_(config), places_(config.sequence), shapes_(ParameterShapes(config)) {
+inline Model::Model(const Config& config, DeviceMemory* memory, MomentOffload* offload)
+    : config_(config),
+      places_(config.sequence),
+      shapes_(ParameterShapes(config)),
+      offload_(offload) {
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const ParameterShape& s = shapes_[i];
     weights_.push_back(memory->Allocate<float>(s.name, s.count));
     gradients_.push_back(memory->Allocate<float>(s.name + ".gradient", s.count));
-    first_.push_back(memory->Allocate<float>(s.name + ".first_moment", s.count));
-    second_.push_back(memory->Allocate<float>(s.name + ".second_moment", s.count));
+    if (offload_ == nullptr) AllocateMoments(s, memory);
   }
   AllocateActivations(memory);
+  if (offload_ != nullptr) {
+    offload_->Choose(shapes_, UpdateOrder(config), memory->bytes());
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+      AllocateMoments(shapes_[i], offload_->Takes(i) ? nullptr : memory);
+    }
+    offload_->Allocate(shapes_, memory);
+  }
   for (size_t i = 0; i < shapes_.size(); ++i) {
     const ParameterShape& s = shapes_[i];
     Initialise<<<Blocks(s.count, kFlatThreads), kFlatThreads>>>(
         weights_[i], s.count, ParameterSeed(config, i), s.scale, s.initial);
+    if (first_[i] == nullptr) continue;
     CHECK_CUDA(cudaMemset(first_[i], 0, s.count * sizeof(float)));
     CHECK_CUDA(cudaMemset(second_[i], 0, s.count * sizeof(float)));
   }
   CHECK_CUDA(cudaGetLastError());
+}
+
+// Without memory: they are offloaded.
+inline void Model::AllocateMoments(const ParameterShape& s, DeviceMemory* memory) {
+  const auto moment = [&](const char* name) {
+    return memory == nullptr ? nullptr : memory->Allocate<float>(s.name + name, s.count);
+  };
+  first_.push_back(moment(".first_moment"));
+  second_.push_back(moment(".second_moment"));
 }
 
 inline void Model::AllocateActivations(DeviceMemory* memory) {
@@ -209,15 +240,17 @@ inline void Model::Forward(const int* tokens, const int* targets) {
   CHECK_CUDA(cudaGetLastError());
 }
 
-inline void Model::ForwardBackward(const int* tokens, const int* targets) {
-  Forward(tokens, targets);
-  const int n = config_.tokens(), w = config_.width, last = config_.layers - 1;
+inline void Model::BackwardHead() {
+  const int n = config_.tokens(), w = config_.width;
   RunGemm<true, false>(final_norm_, logits_, gradients_[kHead], w, kVocabulary, n);
   RunGemm<false, true>(logits_, weights_[kHead], d_norm_, n, w, kVocabulary);
   CHECK_CUDA(cudaMemsetAsync(d_residual_, 0, size_t(n) * w * sizeof(float)));
   NormBackward(final_input_, weights_[kFinalGain], final_mean_, final_inverse_,
                gradients_[kFinalGain], gradients_[kFinalShift]);
-  for (int l = last; l >= 0; --l) BackwardLayer(l);
+}
+
+inline void Model::BackwardEmbedding(const int* tokens) {
+  const int n = config_.tokens(), w = config_.width;
   EmbedBackwardTokens<<<kVocabulary, kRowThreads>>>(tokens, d_residual_,
                                                     gradients_[kTokenEmbedding], n, w);
   EmbedBackwardPositions<<<places_, kRowThreads>>>(d_residual_, gradients_[kPositionEmbedding],
@@ -236,14 +269,48 @@ inline AdamStep MakeStep(const AdamW& adam, int step, bool decays) {
   return s;
 }
 
+inline void Model::UpdateOne(size_t i, const AdamW& adam, int step) {
+  const size_t count4 = shapes_[i].count / 4;
+  const bool away = first_[i] == nullptr;
+  const auto [first, second] = away ? offload_->Take(i) : std::pair{first_[i], second_[i]};
+  AdamUpdate<<<Blocks(count4, kFlatThreads), kFlatThreads>>>(
+      reinterpret_cast<float4*>(weights_[i]), reinterpret_cast<const float4*>(gradients_[i]),
+      reinterpret_cast<float4*>(first), reinterpret_cast<float4*>(second), count4,
+      MakeStep(adam, step, shapes_[i].decays));
+  if (away) offload_->Give(i);
+}
+
 inline void Model::Update(const AdamW& adam, int step) {
-  for (size_t i = 0; i < shapes_.size(); ++i) {
-    const size_t count4 = shapes_[i].count / 4;
-    AdamUpdate<<<Blocks(count4, kFlatThreads), kFlatThreads>>>(
-        reinterpret_cast<float4*>(weights_[i]), reinterpret_cast<const float4*>(gradients_[i]),
-        reinterpret_cast<float4*>(first_[i]), reinterpret_cast<float4*>(second_[i]), count4,
-        MakeStep(adam, step, shapes_[i].decays));
+  for (size_t i = 0; i < shapes_.size(); ++i) UpdateOne(i, adam, step);
+  CHECK_CUDA(cudaGetLastError());
+}
+
+inline void Model::ForwardBackward(const int* tokens, const int* targets) {
+  Forward(tokens, targets);
+  BackwardHead();
+  for (int l = config_.layers - 1; l >= 0; --l) BackwardLayer(l);
+  BackwardEmbedding(tokens);
+}
+
+inline std::vector<size_t> Model::UpdateOrder(const Config& config) {
+  std::vector<size_t> order = {kHead, kFinalGain, kFinalShift};
+  for (size_t l = config.layers; l-- > 0;) {
+    for (size_t p = 0; p < kPerLayer; ++p) order.push_back(kLayers + l * kPerLayer + p);
   }
+  order.insert(order.end(), {kTokenEmbedding, kPositionEmbedding});
+  return order;
+}
+
+inline void Model::Step(const int* tokens, const int* targets, const AdamW& adam, int step) {
+  Forward(tokens, targets);
+  BackwardHead();
+  for (const size_t p : {kHead, kFinalGain, kFinalShift}) UpdateOne(p, adam, step);
+  for (int l = config_.layers - 1; l >= 0; --l) {
+    BackwardLayer(l);
+    for (size_t p = 0; p < kPerLayer; ++p) UpdateOne(kLayers + l * kPerLayer + p, adam, step);
+  }
+  BackwardEmbedding(tokens);
+  for (const size_t p : {kTokenEmbedding, kPositionEmbedding}) UpdateOne(p, adam, step);
   CHECK_CUDA(cudaGetLastError());
 }
 

@@ -41,7 +41,10 @@ Time KernelRun::Finish(Time now) {
   ++stats.count;
   stats.time += now - started_;
   stats.fault_time += fault_time_;
-  world_.timeline.Kernel(device_, work_.name, started_, now, fault_time_, faults_);
+  if (world_.timeline.is_open()) {
+    world_.timeline.Kernel(device_, work_.name, started_, now,
+                           {fault_time_, faults_, world_.unified.resident_bytes(device_)});
+  }
   world_.stats.busy[device_] += now - started_;
   return kDone;
 }

@@ -44,12 +44,13 @@ void Timeline::Span(int device, const std::string& track, const std::string& nam
       Microseconds(end - begin), arguments.c_str());
 }
 
-void Timeline::Kernel(int device, const std::string& name, Time begin, Time end, Time fault_time,
-                      uint64_t faults) {
+void Timeline::Kernel(int device, const std::string& name, Time begin, Time end,
+                      const Memory& memory) {
   if (file_ == nullptr) return;
   Span(device, "kernels", name, begin, end,
-       "\"fault_us\":" + std::to_string(Microseconds(fault_time)) +
-           ",\"faults\":" + std::to_string(faults));
+       "\"fault_us\":" + std::to_string(Microseconds(memory.fault_time)) +
+           ",\"faults\":" + std::to_string(memory.faults) +
+           ",\"resident\":" + std::to_string(memory.resident_bytes));
 }
 
 void Timeline::Transfer(int device, bool to_host, bool by_program, Time begin, Time end) {

@@ -26,9 +26,12 @@ class Timeline {
 
   void Flush();
 
-  // `fault_time`: the part during which the kernel waited for its pages, after `faults` faults.
-  void Kernel(int device, const std::string& name, Time begin, Time end, Time fault_time,
-              uint64_t faults);
+  struct Memory {
+    Time fault_time;          // the part during which the kernel waited for its pages,
+    uint64_t faults;          // after so many faults
+    uint64_t resident_bytes;  // managed memory on the device when it ended
+  };
+  void Kernel(int device, const std::string& name, Time begin, Time end, const Memory& memory);
   void Transfer(int device, bool to_host, bool by_program, Time begin, Time end);
   void Call(int device, Lane lane, const char* name, uint64_t address, uint64_t bytes, Time begin,
             Time end);

@@ -119,6 +119,37 @@ TEST(TrainTransformer, AgreesWithItsReferenceWhenEachIterationHasALengthOfItsOwn
   EXPECT_EQ(run.exit_code, 0) << run.output;
 }
 
+TEST(TrainTransformer, MovesTheMomentsByHandAndLearnsTheSame) {
+  const std::string all = All(Execute("", kSmall).output, "footprint (\\d+)")[0];
+  const Outcome plain = Execute("", kSmall);
+  // A sixth less than it needs.
+  const std::string room = std::to_string(std::stol(all) * 5 / 6);
+  for (const char* slots : {"1", "2", "4"}) {
+    const Outcome run =
+        Execute("", std::string(kSmall) + " --offload " + room + " --slots " + slots);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_EQ(All(run.output, "loss (\\S+)"), All(plain.output, "loss (\\S+)"));
+    EXPECT_EQ(All(run.output, "checksum (\\S+)"), All(plain.output, "checksum (\\S+)"));
+    EXPECT_LE(std::stol(All(run.output, "footprint (\\d+)")[0]), std::stol(room));
+  }
+}
+
+// Four processes on four cards, two of which are shown their cards as 3,1.
+TEST(TrainDdp, TheRanksAgreeWithEachOtherAndWithOneReferenceOnTheCpu) {
+  constexpr const char* kRanks =
+      "train_ddp --layers 1 --width 64 --heads 4 --batch 2 --sequence 12 --iterations 3";
+  const Outcome run = Execute("ATP_SIM_DEVICES=4", std::string(kRanks) + " --check");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(All(run.output, "weights of (\\d+) ranks equal"), std::vector<std::string>{"4"});
+  EXPECT_EQ(All(run.output, "(check: )").size(), 1u) << run.output;
+  EXPECT_EQ(All(run.output, "iter \\d+ .*ms (\\S+)").size(), 3u);
+}
+
+TEST(TrainDdp, ARankThatFailsEndsTheOthers) {
+  const Outcome run = Execute("ATP_SIM_DEVICES=3", "train_ddp --width 64 --iterations 3");
+  EXPECT_EQ(run.exit_code, 3) << run.output;
+}
+
 // Each program compares itself with a reference of its own; a step must have been printed for each
 // iteration, and the comparison must have happened.
 struct Checked {

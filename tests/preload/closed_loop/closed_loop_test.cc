@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <regex>
 #include <string>
 #include <vector>
@@ -144,6 +146,114 @@ TEST(ClosedLoopPhases, APhaseThatComesBackRunsByItsPlanAgain) {
   EXPECT_LE(ms[9], 1.05 * before);
   EXPECT_LE(ms[16], 1.05 * before);
   EXPECT_EQ(learned.results, Launch(command, "1GiB", {{"ATP_POLICY", "off"}}).results);
+}
+
+// At 20 MiB a launch of the optimizer touches more than there is room for; an evaluation does not.
+TEST(ClosedLoopPhases, APhaseThatNoPlanFitsLeavesTheOthersTheirs) {
+  std::vector<std::string> command = kTrain;
+  command[2] = "2";
+  command.insert(command.end(), {"--evaluate-every", "2"});
+  const Outcome learned = Launch(command, "20MiB", {{"ATP_LOG", "info"}});
+  EXPECT_EQ(learned.results, Launch(command, "1GiB", {{"ATP_POLICY", "off"}}).results);
+  const std::string& log = learned.finished.err;
+  const size_t given_up = log.find("no plan for a phase of");
+  ASSERT_NE(given_up, std::string::npos) << log;
+  EXPECT_NE(log.find("plan 1: period of", given_up), std::string::npos) << log;
+}
+
+// Experts of which the data choose a few, 111 MB on a card of 64 MiB.
+const std::vector<std::string> kExperts = {ATP_EXAMPLES "/decode",
+                                           "--layers",
+                                           "2",
+                                           "--width",
+                                           "512",
+                                           "--heads",
+                                           "8",
+                                           "--batch",
+                                           "4",
+                                           "--experts",
+                                           "6",
+                                           "--tokens",
+                                           "20",
+                                           "--context",
+                                           "32"};
+
+TEST(ClosedLoopWithoutAPeriod, WhatLaunchesLackComesBeforeThem) {
+  const Outcome big = Launch(kExperts, "1GiB", {{"ATP_POLICY", "off"}});
+  const Outcome managed = Launch(kExperts, "64MiB", {{"ATP_POLICY", "managed"}});
+  const Outcome learned = Launch(kExperts, "64MiB", {});
+  EXPECT_EQ(learned.results, big.results);
+  EXPECT_EQ(learned.stats["discard_violations"], 0);
+  ASSERT_EQ(learned.iteration_ms.size(), 16u);
+  const auto behind = [](const Outcome& run) {
+    return std::accumulate(run.iteration_ms.begin() + 8, run.iteration_ms.end(), 0.0);
+  };
+  EXPECT_LT(behind(learned), 0.5 * behind(managed));
+  const Outcome off = Launch(kExperts, "64MiB", {{"ATP_DISABLE", "demand"}});
+  EXPECT_NEAR(behind(off), behind(managed), 0.02 * behind(managed));
+}
+
+TEST(ClosedLoopWithoutAPeriod, ResultsAreTheSameWithThreadsAndWithADriverThatRefusesHints) {
+  const Outcome big = Launch(kExperts, "1GiB", {{"ATP_POLICY", "off"}});
+  const Environment settings[] = {{{"ATP_EXECUTOR", "threads"}},
+                                  {{"ATP_SIM_FAULT", "cuMemPrefetchAsync_v2:9+=999"}},
+                                  {{"ATP_SIM_FAULT", "cuMemAdvise_v2:3+=999"}}};
+  for (const Environment& setting : settings) {
+    const Outcome run = Launch(kExperts, "64MiB", setting);
+    EXPECT_EQ(run.finished.exit_code, 0) << run.finished.err;
+    EXPECT_EQ(run.results, big.results) << setting.begin()->second;
+  }
+}
+
+// Each rank has a loop of its own; the buffers that they share by IPC stay plain.
+TEST(ClosedLoopRanks, FourProcessesOnFourSmallCardsLearnTheSame) {
+  const std::vector<std::string> command = {ATP_EXAMPLES "/train_ddp",
+                                            "--layers",
+                                            "1",
+                                            "--width",
+                                            "512",
+                                            "--sequence",
+                                            "16",
+                                            "--iterations",
+                                            "5",
+                                            "--exchange",
+                                            "256"};
+  const Environment four = {{"ATP_SIM_DEVICES", "4"}, {"ATP_EXPORTERS", "off"}};
+  Environment native = four;
+  native["ATP_POLICY"] = "off";
+  const Outcome big = Launch(command, "1GiB", native);
+  ASSERT_EQ(big.finished.exit_code, 0) << big.finished.err;
+  const Outcome small = Launch(command, "44MiB", four);
+  EXPECT_EQ(small.finished.exit_code, 0) << small.finished.err;
+  EXPECT_EQ(small.results, big.results);
+  EXPECT_NE(small.finished.err.find("memory will move"), std::string::npos);
+}
+
+// A card of M, and a large one of which M may be used.
+TEST(ClosedLoopBudget, ABudgetOnALargeCardIsLikeASmallCard) {
+  std::vector<std::string> command = kTrain;
+  command.back() = "12";
+  const Outcome small = Launch(command, "44MiB", {});
+  const std::string timeline = testing::TempDir() + "budget." + std::to_string(getpid());
+  const Outcome large =
+      Launch(command, "1GiB", {{"ATP_BUDGET", "44MiB"}, {"ATP_SIM_TIMELINE", timeline}});
+  EXPECT_EQ(large.results, small.results);
+  EXPECT_NEAR(large.iteration_ms.back(), small.iteration_ms.back(),
+              0.05 * small.iteration_ms.back());
+  // What lies on the card when a kernel ends, in the last iterations.
+  std::vector<double> resident;
+  std::ifstream in(timeline);
+  for (std::string line; std::getline(in, line);) {
+    std::smatch found;
+    static const std::regex bytes("\"resident\":(\\d+)");
+    if (std::regex_search(line, found, bytes)) resident.push_back(std::stod(found[1]));
+  }
+  unlink(timeline.c_str());
+  ASSERT_GT(resident.size(), 100u);
+  const double most = *std::max_element(
+      resident.end() - static_cast<ptrdiff_t>(resident.size() / 3), resident.end());
+  EXPECT_LE(most, 1.02 * (44 << 20));
+  EXPECT_GT(most, 0.5 * (44 << 20));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, ClosedLoop, testing::Values(kTrain, kSweep),

@@ -28,7 +28,7 @@ class FakeWorld : public HintPort {
 
   // --- HintPort
   CUresult Evict(unsigned, uint64_t address, uint64_t bytes) override {
-    if (fail_next_ > 0 && --fail_next_ == 0) return CUDA_ERROR_UNKNOWN;
+    if (fail_always_ || (fail_next_ > 0 && --fail_next_ == 0)) return CUDA_ERROR_UNKNOWN;
     d2h_free_ = std::max(d2h_free_, Now()) + Cost(bytes);
     clocks_[lane_] = d2h_free_;
     ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = d2h_free_, resident_.erase(g); });
@@ -41,6 +41,7 @@ class FakeWorld : public HintPort {
     return CUDA_SUCCESS;
   }
   CUresult Fetch(unsigned, uint64_t address, uint64_t bytes, CUevent done) override {
+    if (fail_always_) return CUDA_ERROR_UNKNOWN;
     ++fetches[address];
     uint64_t missing = 0;
     ForEach(address, bytes, [&](uint64_t g) { missing += resident_.count(g) == 0 ? kGranule : 0; });
@@ -81,6 +82,7 @@ class FakeWorld : public HintPort {
   }
   void Synchronize() { clocks_[0] = std::max(clocks_[0], compute_free_); }
   void FailEvict(int nth) { fail_next_ = nth; }
+  void FailAlways() { fail_always_ = true; }
   uint64_t compute_free() const { return compute_free_; }
 
   std::map<uint64_t, uint64_t> fetches;  // calls by address
@@ -126,6 +128,7 @@ class FakeWorld : public HintPort {
   uint64_t d2h_free_ = 0, h2d_free_ = 0, compute_free_ = 0, wait_until_ = 0;
   uintptr_t last_event_ = 0;
   int fail_next_ = 0;
+  bool fail_always_ = false;
 };
 
 }  // namespace atp::shim

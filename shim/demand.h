@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Serves launches of which no plan knows: what a launch lacks is fetched before it, whole and by
+// the movers, instead of page by page when it faults; the data used most often is kept on the
+// device (policy/hot_set.h), and what leaves has left before its room is needed. Whether that is
+// done is decided by what it brings (policy/service_trial.h). The lock of the loop is held, unless
+// said otherwise.
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/hot_set.h"
+#include "policy/service_trial.h"
+#include "shim/executor.h"
+#include "shim/mover.h"
+#include "shim/plain_clock.h"
+
+namespace atp::shim {
+
+class Demand {
+ public:
+  Demand(HintPort* port, Traffic::Observer* observer, PlainClock* clock);
+  ~Demand();
+
+  // Movers that play these while a plan has nothing for them to do: in the order of `planned`, and
+  // as many.
+  std::vector<Mover*> Share(const std::vector<Mover*>& planned);
+
+  struct Terms {
+    uint64_t room = 0;         // bytes that managed memory may take
+    uint64_t piece_bytes = 0;  // of a move, at most
+    bool read_mostly = false;  // what nobody writes may leave without a copy
+    bool alone_counts = true;  // launches that are left alone have no more room than that
+  };
+  // Before a launch without a plan, which the clock has seen already. 0: it is left to the driver.
+  // Else its number, for After(); it is to be submitted when Issued(), and behind the events of
+  // LastFetches() if it Lacked() anything.
+  uint64_t Before(const LaunchView& launch, const Terms& terms);
+  bool Lacked() const { return lacked_; }
+  bool Issued() const { return issued_ >= wanted_ || !serving_; }
+  Traffic::FetchEvents LastFetches() const;
+  void After(const LaunchView& launch, uint64_t number);
+
+  void Stop();  // a plan runs from now on, or nothing at all
+  bool serving() const { return serving_; }
+  bool Quiet() const;                         // no mover is inside a driver call
+  void Forget(const Allocation* allocation);  // its memory is about to go
+
+  struct Counters {
+    uint64_t served = 0, fetched = 0, evicted = 0;  // launches, bytes, bytes
+  };
+  const Counters& counters() const { return counters_; }
+  const policy::ServiceTrial::Verdict& verdict() const { return trial_.verdict(); }
+
+ private:
+  class EvictMover;
+  class FetchMover;
+  struct Move {
+    Action action;       // without an allocation: it is gone, nothing is to be done
+    uint64_t after = 0;  // evict: mark of its last user; fetch: evictions that come first
+  };
+  struct Item {
+    Allocation* allocation = nullptr;
+    uint64_t last_use = 0;  // number of the launch
+    bool written = false;
+  };
+  struct Mark {
+    uint64_t launch = 0;  // behind which it was recorded
+    CUevent event = nullptr;
+  };
+  static constexpr uint64_t kMarks = 1024, kEvents = 256;
+
+  void ReadClock(bool alone_counts);
+  void Note(const LaunchView& launch, bool served);
+  void Queue(const policy::HotSet::Moves& moves, const Terms& terms);
+  void QueueMoves(uint64_t id, uint64_t after, bool clean, uint64_t piece, std::deque<Move>* queue);
+  uint64_t EvictsDone() const;
+  void Pause();
+  void Failed() { ++errors_; }
+
+  HintPort* port_;
+  Traffic::Observer* observer_;
+  PlainClock* clock_;
+  policy::HotSet hot_;
+  policy::ServiceTrial trial_;
+  std::atomic<bool> serving_{false};  // read without the lock too
+  std::unordered_map<uint64_t, Item> items_;
+  std::vector<policy::HotSet::Use> uses_;  // of the launch at hand
+
+  // How each launch that the clock has seen was run, and how many have been read.
+  struct Seen {
+    uint64_t kind = 0;
+    bool served = false;
+  };
+  std::vector<Seen> seen_;
+  uint64_t read_ = 0, unread_for_ = 0;
+
+  uint64_t launches_ = 0;  // served
+  std::vector<Mark> marks_;
+  std::deque<Move> evicts_, fetches_;  // not begun yet
+  uint64_t evicts_begun_ = 0, evicts_queued_ = 0;
+  uint64_t issued_ = 0, wanted_ = 0;  // fetches
+  bool lacked_ = false;               // the launch at hand: something that was away
+  std::array<CUevent, kEvents> events_{};
+  std::deque<std::pair<CUevent, uint64_t>> in_flight_;  // event, bytes
+  uint64_t in_flight_bytes_ = 0;
+  unsigned stream_ = 0;
+  std::vector<std::unique_ptr<EvictMover>> evict_movers_;
+  std::unique_ptr<FetchMover> fetch_mover_;
+  std::vector<std::unique_ptr<Mover>> shared_;
+  Counters counters_;
+  unsigned errors_ = 0;  // of hints; a driver that refuses them is not asked for ever
+};
+
+}  // namespace atp::shim
