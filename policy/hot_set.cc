@@ -17,12 +17,6 @@ constexpr Bytes kPassingShare = 8;
 
 }  // namespace
 
-// Scores fade by the same factor in the same time, so their order does not change between uses: an
-// item's score is kept as of time 0, in logarithms.
-double HotSet::Fresh() const { return static_cast<double>(uses_) / kHalfLife; }
-
-double HotSet::Uses(const Item& item) const { return std::exp2(item.heat - Fresh()); }
-
 // Two launches must find room to pass: one that runs, and one whose items arrive.
 Bytes HotSet::KeptRoom() const {
   const Bytes passing = std::min(std::max(room_ / kPassingShare, 2 * largest_), room_);
@@ -38,12 +32,12 @@ const HotSet::Moves& HotSet::Launch(std::span<const Use> uses) {
 
   Bytes all = 0, missing = 0;
   for (const Use& use : uses) {
-    Item& item = items_[use.id];
+    Item& item = At(use.id);
     if (item.launch == launches_) continue;  // used twice
     item.launch = launches_;
     known_bytes_ += use.bytes - item.bytes;
     item.bytes = use.bytes;
-    Warm(&item, use.id);
+    Warm(&item);
     all += item.bytes;
     if (item.state == State::kAway) missing += item.bytes;
   }
@@ -69,12 +63,35 @@ const HotSet::Moves& HotSet::Launch(std::span<const Use> uses) {
   return moves_;
 }
 
-void HotSet::Warm(Item* item, Id id) {
-  ++uses_;
-  if (item->state == State::kKept) kept_.erase({item->heat, id});
-  const double now = Fresh();
-  item->heat = item->heat == 0 ? now : now + std::log2(std::exp2(item->heat - now) + 1);
-  if (item->state == State::kKept) kept_.insert({item->heat, id});
+HotSet::Item& HotSet::At(Id id) {
+  if (id >= items_.size()) items_.resize(id + 1);
+  return items_[id];
+}
+
+// Scores fade by the same factor in the same time: instead, later uses count more.
+void HotSet::Warm(Item* item) {
+  static const double kGrowth = std::exp2(1 / kHalfLife);
+  constexpr double kLargest = 1e100;
+  item->heat += unit_;
+  if ((unit_ *= kGrowth) < kLargest) return;
+  for (Item& each : items_) each.heat /= kLargest, each.ranked /= kLargest;
+  unit_ /= kLargest;
+  const std::set<std::pair<double, Id>> kept = std::move(kept_);
+  kept_.clear();
+  for (const auto& [heat, id] : kept) kept_.insert({items_[id].ranked, id});
+}
+
+// Uses make items warmer than their rank says. The coldest by rank is ranked again until it is the
+// coldest indeed.
+void HotSet::RankAgain() {
+  while (!kept_.empty()) {
+    const Id id = kept_.begin()->second;
+    Item& item = items_[id];
+    if (item.ranked == item.heat) return;
+    kept_.erase(kept_.begin());
+    item.ranked = item.heat;
+    kept_.insert({item.ranked, id});
+  }
 }
 
 // Of a launch: kept if it may be, else it passes and is the last one to leave.
@@ -97,27 +114,29 @@ bool HotSet::MakeRoomAmongKept(const Item& item) {
   const bool shrunk = kept_bytes_ > room;  // launches have grown: the coldest go in any case
   Bytes left = kept_bytes_;
   std::vector<Id> colder;
+  if (left + item.bytes > room) RankAgain();
   for (auto it = kept_.begin(); left + item.bytes > room && it != kept_.end(); ++it) {
-    const Item& other = items_.at(it->second);
+    const Item& other = items_[it->second];
     if (other.launch == launches_) continue;
     if (!shrunk && Uses(item) < kHotter * Uses(other) + kMoreUses) return false;
     colder.push_back(it->second);
     left -= other.bytes;
   }
   if (left + item.bytes > room) return false;
-  for (const Id id : colder) Demote(id, &items_.at(id));
+  for (const Id id : colder) Demote(id, &items_[id]);
   return true;
 }
 
 void HotSet::Keep(Id id, Item* item) {
   item->state = State::kKept;
-  kept_.insert({item->heat, id});
+  item->ranked = item->heat;
+  kept_.insert({item->ranked, id});
   kept_bytes_ += item->bytes;
 }
 
 // The next one to leave.
 void HotSet::Demote(Id id, Item* item) {
-  kept_.erase({item->heat, id});
+  kept_.erase({item->ranked, id});
   kept_bytes_ -= item->bytes;
   item->state = State::kPassing;
   item->place = passing_.insert(passing_.begin(), id);
@@ -125,21 +144,22 @@ void HotSet::Demote(Id id, Item* item) {
 }
 
 bool HotSet::LeaveOne(bool passing_only, std::vector<Id>* leave) {
-  const auto usable = [&](Id id) { return items_.at(id).launch != launches_; };
+  const auto usable = [&](Id id) { return items_[id].launch != launches_; };
   const auto passing = std::find_if(passing_.begin(), passing_.end(), usable);
   if (passing != passing_.end()) {
     const Id id = *passing;
     leave->push_back(id);
-    TakeAway(id, &items_.at(id));
+    TakeAway(id, &items_[id]);
     return true;
   }
   if (passing_only) return false;
+  RankAgain();
   const auto kept =
       std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return usable(k.second); });
   if (kept == kept_.end()) return false;
   const Id id = kept->second;
   leave->push_back(id);
-  TakeAway(id, &items_.at(id));
+  TakeAway(id, &items_[id]);
   return true;
 }
 
@@ -148,35 +168,30 @@ void HotSet::TakeAway(Id id, Item* item) {
     passing_.erase(item->place);
     passing_bytes_ -= item->bytes;
   } else if (item->state == State::kKept) {
-    kept_.erase({item->heat, id});
+    kept_.erase({item->ranked, id});
     kept_bytes_ -= item->bytes;
   }
   item->state = State::kAway;
 }
 
 void HotSet::Remove(Id id) {
-  const auto found = items_.find(id);
-  if (found == items_.end()) return;
-  TakeAway(id, &found->second);
-  known_bytes_ -= found->second.bytes;
-  items_.erase(found);
+  Item& item = At(id);
+  TakeAway(id, &item);
+  known_bytes_ -= item.bytes;
+  item = {};
 }
 
 void HotSet::Clear() {
   kept_.clear();
   passing_.clear();
   kept_bytes_ = passing_bytes_ = 0;
-  for (auto& [id, item] : items_) item.state = State::kAway;
+  for (Item& item : items_) item.state = State::kAway;
 }
 
 bool HotSet::IsResident(Id id) const {
-  const auto found = items_.find(id);
-  return found != items_.end() && found->second.state != State::kAway;
+  return id < items_.size() && items_[id].state != State::kAway;
 }
 
-bool HotSet::IsKept(Id id) const {
-  const auto found = items_.find(id);
-  return found != items_.end() && found->second.state == State::kKept;
-}
+bool HotSet::IsKept(Id id) const { return id < items_.size() && items_[id].state == State::kKept; }
 
 }  // namespace atp::policy

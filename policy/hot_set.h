@@ -3,14 +3,14 @@
 // often are kept, the rest passes through a part of the room that is theirs. Where uses are skewed
 // (experts, hubs of a graph) this is static pinning by frequency, learned as the program runs;
 // where all are used alike (scans of changing length) it protects a fixed subset, which is what
-// oldest-first cannot do (ObservUVM, ISCA'26; ARIADNE, HPCA'26). Pure; one thread; O(log n) a use.
+// oldest-first cannot do (ObservUVM, ISCA'26; ARIADNE, HPCA'26). Pure; one thread; O(1) a use, and
+// O(log n) for what moves.
 #pragma once
 
 #include <cstdint>
 #include <list>
 #include <set>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -20,7 +20,7 @@ namespace atp::policy {
 
 class HotSet {
  public:
-  using Id = uint64_t;
+  using Id = uint32_t;  // small and dense
   struct Use {
     Id id = 0;
     Bytes bytes = 0;  // of the whole item; always the same
@@ -48,15 +48,17 @@ class HotSet {
   struct Item {
     Bytes bytes = 0;
     State state = State::kAway;
-    double heat = 0;      // log2 of the faded number of uses, on a scale that moves with time
-    uint64_t launch = 0;  // that used it last
+    double heat = 0;                // sum of its uses, each by `unit_` as it was then
+    double ranked = 0;              // its heat when it was ranked among those that are kept
+    uint64_t launch = 0;            // that used it last
     std::list<Id>::iterator place;  // among those that pass
   };
 
-  double Fresh() const;
-  double Uses(const Item& item) const;
+  double Uses(const Item& item) const { return item.heat / unit_; }
   Bytes KeptRoom() const;
-  void Warm(Item* item, Id id);
+  Item& At(Id id);
+  void Warm(Item* item);
+  void RankAgain();
   void Enter(Id id, Item* item);
   bool MakeRoomAmongKept(const Item& item);
   void Keep(Id id, Item* item);
@@ -67,9 +69,10 @@ class HotSet {
   Bytes room_ = 0, kept_bytes_ = 0, passing_bytes_ = 0;
   Bytes known_bytes_ = 0;  // of all items
   Bytes largest_ = 0;      // most bytes that one launch has used
-  uint64_t launches_ = 0, uses_ = 0;
-  std::unordered_map<Id, Item> items_;
-  std::set<std::pair<double, Id>> kept_;  // coldest first
+  uint64_t launches_ = 0;
+  double unit_ = 1;  // what a use counts now: more and more, so that earlier ones fade
+  std::vector<Item> items_;
+  std::set<std::pair<double, Id>> kept_;  // by rank, coldest first
   std::list<Id> passing_;                 // used longest ago first
   Moves moves_;
 };

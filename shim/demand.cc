@@ -182,10 +182,12 @@ uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
   uses_.clear();
   for (size_t i = 0; i < launch.touch_count; ++i) {
     const Touch& touch = launch.touches[i];
-    Item& item = items_[touch.allocation->id];
+    const uint32_t slot = touch.allocation->slot;
+    if (slot >= items_.size()) items_.resize(slot + 1);
+    Item& item = items_[slot];
     item.allocation = touch.allocation;
     item.written |= touch.writes;
-    uses_.push_back({touch.allocation->id, touch.allocation->mapped_bytes});
+    uses_.push_back({slot, touch.allocation->mapped_bytes});
   }
   if (!serve) {
     if (serving_) Pause();
@@ -226,29 +228,29 @@ void Demand::ReadClock(bool alone_counts) {
 }
 
 void Demand::Queue(const policy::HotSet::Moves& moves, const Terms& terms) {
-  const auto leave = [&](const std::vector<uint64_t>& ids) {
-    for (const uint64_t id : ids) {
-      const Item& item = items_[id];
+  const auto leave = [&](const std::vector<uint32_t>& slots) {
+    for (const uint32_t slot : slots) {
+      const Item& item = items_[slot];
       constexpr uint8_t kGivenUp = 2;
       const bool clean =
           terms.read_mostly && !item.written && item.allocation->read_mostly_broken < kGivenUp;
       const size_t before = evicts_.size();
-      QueueMoves(id, item.last_use, clean, terms.piece_bytes, &evicts_);
+      QueueMoves(slot, item.last_use, clean, terms.piece_bytes, &evicts_);
       evicts_queued_ += evicts_.size() - before;
     }
   };
   leave(moves.leave);
   const size_t before = fetches_.size();
-  for (const uint64_t id : moves.fetch) {
-    QueueMoves(id, evicts_queued_, false, terms.piece_bytes, &fetches_);
+  for (const uint32_t slot : moves.fetch) {
+    QueueMoves(slot, evicts_queued_, false, terms.piece_bytes, &fetches_);
   }
   wanted_ += fetches_.size() - before;
   leave(moves.leave_ahead);
 }
 
-void Demand::QueueMoves(uint64_t id, uint64_t after, bool clean, uint64_t piece,
+void Demand::QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
                         std::deque<Move>* queue) {
-  Allocation* allocation = items_[id].allocation;
+  Allocation* allocation = items_[slot].allocation;
   for (uint64_t at = 0; at < allocation->mapped_bytes; at += piece) {
     Move move;
     move.action.allocation = allocation;
@@ -308,8 +310,10 @@ bool Demand::Quiet() const {
 }
 
 void Demand::Forget(const Allocation* allocation) {
-  hot_.Remove(allocation->id);
-  items_.erase(allocation->id);
+  const uint32_t slot = allocation->slot;
+  if (slot >= items_.size() || items_[slot].allocation != allocation) return;
+  hot_.Remove(slot);
+  items_[slot] = {};
   for (std::deque<Move>* queue : {&evicts_, &fetches_}) {
     for (Move& move : *queue) {
       if (move.action.allocation == allocation) move.action.allocation = nullptr;

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "policy/hot_set.h"
@@ -80,7 +79,8 @@ class Demand {
   void ReadClock(bool alone_counts);
   void Note(const LaunchView& launch, bool served);
   void Queue(const policy::HotSet::Moves& moves, const Terms& terms);
-  void QueueMoves(uint64_t id, uint64_t after, bool clean, uint64_t piece, std::deque<Move>* queue);
+  void QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
+                  std::deque<Move>* queue);
   uint64_t EvictsDone() const;
   void Pause();
   void Failed() { ++errors_; }
@@ -90,8 +90,8 @@ class Demand {
   PlainClock* clock_;
   policy::HotSet hot_;
   policy::ServiceTrial trial_;
-  std::atomic<bool> serving_{false};  // read without the lock too
-  std::unordered_map<uint64_t, Item> items_;
+  std::atomic<bool> serving_{false};       // read without the lock too
+  std::vector<Item> items_;                // by slot
   std::vector<policy::HotSet::Use> uses_;  // of the launch at hand
 
   // How each launch that the clock has seen was run, and how many have been read.

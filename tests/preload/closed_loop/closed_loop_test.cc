@@ -174,7 +174,7 @@ const std::vector<std::string> kExperts = {ATP_EXAMPLES "/decode",
                                            "--experts",
                                            "6",
                                            "--tokens",
-                                           "20",
+                                           "14",
                                            "--context",
                                            "32"};
 
@@ -184,7 +184,7 @@ TEST(ClosedLoopWithoutAPeriod, WhatLaunchesLackComesBeforeThem) {
   const Outcome learned = Launch(kExperts, "64MiB", {});
   EXPECT_EQ(learned.results, big.results);
   EXPECT_EQ(learned.stats["discard_violations"], 0);
-  ASSERT_EQ(learned.iteration_ms.size(), 16u);
+  ASSERT_EQ(learned.iteration_ms.size(), 14u);
   const auto behind = [](const Outcome& run) {
     return std::accumulate(run.iteration_ms.begin() + 8, run.iteration_ms.end(), 0.0);
   };

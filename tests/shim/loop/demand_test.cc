@@ -28,6 +28,7 @@ class Aimless : public Traffic::Observer {
     terms.piece_bytes = kPieceBytes;
     for (uint32_t i = 0; i < items; ++i) {
       allocations[i].id = i + 1;
+      allocations[i].slot = i;
       allocations[i].address = (i + 1) * kGranule;
       allocations[i].bytes = allocations[i].mapped_bytes = kGranule;
     }
