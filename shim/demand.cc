@@ -175,6 +175,7 @@ uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
     seen_.resize(PlainClock::kRing);
     marks_.resize(kMarks);
   }
+  if (clock_->count() == 0) return 0;  // a plan has ended with this very launch
   ReadClock(terms.alone_counts);
   constexpr unsigned kMostErrors = 8;
   const bool serve = trial_.Decide(launch.signature) && errors_ < kMostErrors;
