@@ -12,11 +12,13 @@
 #include "cli/doctor.h"
 #include "cli/error.h"
 #include "cli/generate.h"
+#include "cli/memory.h"
 #include "cli/model.h"
 #include "cli/plan.h"
 #include "cli/replay.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/status.h"
 
 namespace {
 
@@ -45,6 +47,8 @@ int main(int argc, char** argv) {
   atp::cli::AddRunCommand(app, after_mark);
   atp::cli::AddDoctorCommand(app, after_mark);
   atp::cli::AddReportCommand(app);
+  atp::cli::AddStatusCommand(app);
+  atp::cli::AddMemoryCommands(app);
   atp::cli::AddBoundCommand(app);
   atp::cli::AddPlanCommand(app);
   atp::cli::AddReplayCommand(app);

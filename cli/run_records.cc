@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -99,6 +100,25 @@ protocol::RunRecord ReadRecord(const fs::path& file) {
     if (wrong.empty() && still.empty() && Snapshots(run) == Snapshots(again)) return run;
   }
   throw CommandError(1, file.string() + ": " + (wrong.empty() ? "it changes too fast" : wrong));
+}
+
+std::vector<RunningJob> RunningJobs() {
+  std::vector<pid_t> pids;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") == std::string::npos) pids.push_back(std::stoi(name));
+  }
+  std::sort(pids.begin(), pids.end());
+  std::vector<RunningJob> jobs;
+  for (const pid_t pid : pids) {
+    try {
+      const auto file = FindRecord(pid);
+      if (file) jobs.push_back({pid, ReadRecord(*file)});
+    } catch (const CommandError&) {
+      // It has ended meanwhile, or is of another version.
+    }
+  }
+  return jobs;
 }
 
 bool WritePrivately(const std::string& file, const std::string& text) {

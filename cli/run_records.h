@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "protocol/run_record_reader.h"
 
@@ -17,6 +18,14 @@ std::filesystem::path RecordFolder();
 
 // Of a live process what it has mapped; of one that has ended what it left in a usual folder.
 std::optional<std::filesystem::path> FindRecord(pid_t pid);
+
+// Processes that run under the shim and whose memory has had to move, as far as the caller may see
+// them; by number.
+struct RunningJob {
+  pid_t pid = 0;
+  protocol::RunRecord run;
+};
+std::vector<RunningJob> RunningJobs();
 
 // Throws CommandError when the file cannot be read or is no record. The process may be writing to
 // it meanwhile.

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "daemon/status.h"
+
 namespace atp::daemon {
 
 using protocol::Message;
@@ -12,8 +14,29 @@ using protocol::MessageKind;
 constexpr size_t kMostAnswers = 3;
 static_assert(kMostAnswers <= protocol::kMostBodies);
 
+namespace {
+
+Reply Done(uint64_t number) {
+  Reply reply;
+  reply.message.kind = MessageKind::kAnswer;
+  reply.message.number = number;
+  return reply;
+}
+
+}  // namespace
+
 std::optional<Reply> Service::Answer(uint32_t user, const Message& message,
                                      const std::vector<protocol::Fd>& bodies) {
+  switch (message.kind) {
+    case MessageKind::kStatus:
+      return Status(user);
+    case MessageKind::kForget:
+      return Done(store_.Forget(user, message.number));
+    case MessageKind::kExport:
+      return Export(user, message.number);
+    default:
+      break;
+  }
   std::vector<uint8_t> body;
   if (bodies.size() != 1 || !ReadBody(bodies[0], protocol::kMostLearnedBytes, &body)) {
     return Refuse("one sealed memory file is expected with this message");
@@ -22,7 +45,7 @@ std::optional<Reply> Service::Answer(uint32_t user, const Message& message,
     case MessageKind::kAsk:
       return Ask(user, body);
     case MessageKind::kTell:
-      return Tell(user, body);
+      return Tell(user, message, body);
     default:
       return Refuse("messages of kind " + std::to_string(static_cast<uint32_t>(message.kind)) +
                     " are not known here");
@@ -39,12 +62,29 @@ std::optional<Reply> Service::Ask(uint32_t user, const std::vector<uint8_t>& bod
   return reply;
 }
 
-std::optional<Reply> Service::Tell(uint32_t user, const std::vector<uint8_t>& body) {
+std::optional<Reply> Service::Tell(uint32_t user, const Message& message,
+                                   const std::vector<uint8_t>& body) {
   protocol::Learned learned;
   std::string error;
   if (!protocol::Read(body, &learned, &error)) return Refuse("what was told is " + error);
-  store_.Remember(user, learned, body);
-  return std::nullopt;
+  const bool kept = store_.Remember(user, learned, body, message.job);
+  if (message.text != "import") return std::nullopt;
+  return kept ? Done(1) : Refuse("it could not be written to the store");
+}
+
+Reply Service::Export(uint32_t user, uint64_t id) {
+  auto learned = store_.Get(user, id);
+  if (!learned) return Refuse("there is no workload " + std::to_string(id));
+  Reply reply = Done(1);
+  reply.bodies.push_back(std::move(*learned));
+  return reply;
+}
+
+Reply Service::Status(uint32_t user) {
+  const std::string json = StatusJson(&store_, user, refused_);
+  Reply reply = Done(0);
+  reply.bodies.emplace_back(json.begin(), json.end());
+  return reply;
 }
 
 Reply Service::Refuse(const std::string& why) {

@@ -27,7 +27,10 @@ class Service {
 
  private:
   std::optional<Reply> Ask(uint32_t user, const std::vector<uint8_t>& body);
-  std::optional<Reply> Tell(uint32_t user, const std::vector<uint8_t>& body);
+  std::optional<Reply> Tell(uint32_t user, const protocol::Message& message,
+                            const std::vector<uint8_t>& body);
+  Reply Export(uint32_t user, uint64_t id);
+  Reply Status(uint32_t user);
   Reply Refuse(const std::string& why);
 
   Store& store_;

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,7 +21,11 @@ class Statement {
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
 
-  void Bind(int place, int64_t value) { sqlite3_bind_int64(statement_, place, value); }
+  template <std::integral Value>
+  void Bind(int place, Value value) {
+    sqlite3_bind_int64(statement_, place, static_cast<int64_t>(value));
+  }
+  void Bind(int place, double value) { sqlite3_bind_double(statement_, place, value); }
   void Bind(int place, const std::string& text) {
     sqlite3_bind_text64(statement_, place, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   }
@@ -33,6 +38,7 @@ class Statement {
   bool done() const { return result_ == SQLITE_DONE; }
 
   int64_t Integer(int column) const { return sqlite3_column_int64(statement_, column); }
+  double Real(int column) const { return sqlite3_column_double(statement_, column); }
   std::string_view Text(int column) const {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
     return text != nullptr ? std::string_view(text, Size(column)) : std::string_view();

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "daemon/likeness.h"
 #include "daemon/log.h"
@@ -24,8 +25,14 @@ constexpr const char* kSteps[] = {
     " told INTEGER NOT NULL, used INTEGER NOT NULL, UNIQUE (user, key));"
     "CREATE INDEX workload_device ON workload (user, device);"
     "CREATE INDEX workload_used ON workload (used);",
+
+    "CREATE TABLE run (workload INTEGER NOT NULL REFERENCES workload (id) ON DELETE CASCADE,"
+    " job INTEGER NOT NULL, at INTEGER NOT NULL, capacity INTEGER NOT NULL,"
+    " periods INTEGER NOT NULL, best REAL NOT NULL, bound REAL NOT NULL, plain REAL NOT NULL,"
+    " PRIMARY KEY (workload, job)) WITHOUT ROWID;",
 };
 constexpr int kVersion = std::size(kSteps);
+constexpr int kMostRuns = 20;  // remembered of a workload
 // Somebody else may hold the file for a moment (sqlite3 on the command line); clients wait for us
 // as long.
 constexpr int kBusyMilliseconds = 50, kOpenMilliseconds = 5000;
@@ -84,7 +91,8 @@ void Store::Open() {
     throw UnusableStore("the file is of version " + std::to_string(version) +
                         ", this program knows versions up to " + std::to_string(kVersion));
   }
-  if (!Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")) {
+  if (!Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+               "PRAGMA foreign_keys = ON;")) {
     throw StoreError(file_.string() + ": " + sqlite3_errmsg(opened));
   }
   Migrate(version);
@@ -153,7 +161,7 @@ std::vector<std::vector<uint8_t>> Store::Find(uint32_t user, const protocol::Fin
 }
 
 bool Store::Remember(uint32_t user, const protocol::Learned& learned,
-                     const std::vector<uint8_t>& written) {
+                     const std::vector<uint8_t>& written, uint64_t job) {
   const std::vector<uint8_t> fingerprint = protocol::Write(learned.fingerprint);
   Statement row(
       database_.get(),
@@ -161,18 +169,20 @@ bool Store::Remember(uint32_t user, const protocol::Learned& learned,
       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1,"
       " (SELECT coalesce(max(used), 0) + 1 FROM workload))"
       " ON CONFLICT (user, key) DO UPDATE SET learned = ?6, command = ?5,"
-      " told = told + 1, used = excluded.used");
+      " told = told + 1, used = excluded.used RETURNING id");
   row.Bind(1, user);
   row.Bind(2, learned.fingerprint.device);
-  row.Bind(3, static_cast<int64_t>(KeyOf(learned)));
+  row.Bind(3, KeyOf(learned));
   row.Bind(4, fingerprint);
   row.Bind(5, learned.command);
   row.Bind(6, written);
+  const int64_t id = row.Row() ? row.Integer(0) : 0;
   if (row.Row(); !row.done()) {
     CountError("what a program has told could not be kept");
     return false;
   }
   ++counters_.told;
+  if (job != 0) RememberRun(id, learned, job);
   MakeRoom(user);
   return true;
 }
@@ -198,6 +208,30 @@ void Store::MakeRoom(uint32_t user) {
          forget_oldest("DELETE FROM workload WHERE id = (SELECT id FROM workload"
                        " ORDER BY used LIMIT 1)")) {
   }
+}
+
+void Store::RememberRun(int64_t workload, const protocol::Learned& learned, uint64_t job) {
+  if (learned.phases.empty()) return;
+  const auto longest = std::max_element(
+      learned.phases.begin(), learned.phases.end(),
+      [](const auto& a, const auto& b) { return a.launches.size() < b.launches.size(); });
+  Statement row(database_.get(), "INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  row.Bind(1, workload);
+  row.Bind(2, job);
+  row.Bind(3, time(nullptr));
+  row.Bind(4, longest->capacity_bytes);
+  row.Bind(5, longest->periods);
+  row.Bind(6, longest->best_seconds);
+  row.Bind(7, longest->bound_seconds);
+  row.Bind(8, longest->plain_seconds);
+  row.Row();
+  Statement old(database_.get(),
+                "DELETE FROM run WHERE workload = ?1 AND job NOT IN"
+                " (SELECT job FROM run WHERE workload = ?1 ORDER BY at DESC LIMIT ?2)");
+  old.Bind(1, workload);
+  old.Bind(2, kMostRuns);
+  old.Row();
+  if (!row.done() || !old.done()) CountError("what a run has reached could not be kept");
 }
 
 bool Store::LimitPages(int pages) {

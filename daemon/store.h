@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,9 +48,28 @@ class Store {
   // told: whoever reads them checks them.
   std::vector<std::vector<uint8_t>> Find(uint32_t user, const protocol::Fingerprint& like,
                                          size_t most);
-  // Replaces what was known of the same workload. False: it could not be written.
+  // Replaces what was known of the same workload. `job`: of the process that tells, 0 = none: what
+  // its periods took is kept in the workload's history. False: it could not be written.
   bool Remember(uint32_t user, const protocol::Learned& learned,
-                const std::vector<uint8_t>& written);
+                const std::vector<uint8_t>& written, uint64_t job);
+
+  // What a run of a workload has reached, by its longest period.
+  struct Run {
+    int64_t at = 0;  // seconds since 1970, when it was last heard of
+    uint64_t capacity_bytes = 0, periods = 0;
+    double best_seconds = 0, bound_seconds = 0, plain_seconds = 0;  // 0 = not known
+  };
+  struct Workload {
+    uint64_t id = 0;
+    std::string device, command;
+    uint64_t bytes = 0, told = 0;
+    std::vector<Run> runs;  // oldest first
+  };
+  std::vector<Workload> List(uint32_t user);  // what was used last in front
+  // 0 = all of the user's. Gives how many there were.
+  uint64_t Forget(uint32_t user, uint64_t id);
+  // None: the user has no such workload.
+  std::optional<std::vector<uint8_t>> Get(uint32_t user, uint64_t id);
 
   const Counters& counters() const { return counters_; }
   uint64_t workloads();
@@ -64,6 +84,7 @@ class Store {
   void Check();
   void Migrate(int from);
   void MakeRoom(uint32_t user);
+  void RememberRun(int64_t workload, const protocol::Learned& learned, uint64_t job);
   bool Execute(const char* sql);
   void CountError(const char* what);
   uint64_t Number(const char* sql);

@@ -20,9 +20,12 @@ inline constexpr size_t kMostBodies = 4;
 // Numbers are never used again for something else.
 enum class MessageKind : uint32_t {
   kAsk = 1,      // body: Fingerprint -> kAnswer with a body (Learned) for each workload, best first
-  kTell = 2,     // body: Learned; no reply
-  kAnswer = 3,   // the reply of atpd; number: 0 = done
+  kTell = 2,     // body: Learned; no reply. text: "import" -> kAnswer
+  kAnswer = 3,   // the reply of atpd
   kRefused = 4,  // text says why
+  kStatus = 5,   // -> kAnswer with a body: JSON (docs/daemon.md)
+  kForget = 6,   // number: a workload, 0 = all of the user's -> kAnswer, number: how many
+  kExport = 7,   // number: a workload -> kAnswer with its Learned
 };
 
 struct Message {

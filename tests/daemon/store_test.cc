@@ -25,8 +25,9 @@ class StoreTest : public testing::Test {
   }
   ~StoreTest() override { std::filesystem::remove_all(folder_); }
 
-  static void Tell(Store* store, const protocol::Learned& learned, uint32_t user = 1) {
-    EXPECT_TRUE(store->Remember(user, learned, protocol::Write(learned)));
+  static void Tell(Store* store, const protocol::Learned& learned, uint32_t user = 1,
+                   uint64_t job = 7) {
+    EXPECT_TRUE(store->Remember(user, learned, protocol::Write(learned), job));
   }
   static std::vector<std::string> Commands(Store* store, const protocol::Fingerprint& like,
                                            uint32_t user = 1) {
@@ -154,6 +155,54 @@ TEST_F(StoreTest, AFileOfANewerProgramIsSetAsideAndKept) {
   EXPECT_EQ(Store(file_, {}).workloads(), 1u);
 }
 
+// As the first version of the store was.
+TEST_F(StoreTest, AnOlderFileIsBroughtUpToDateWithWhatItHolds) {
+  {
+    Store store(file_, {});
+    Tell(&store, SampleLearned());
+  }
+  Sql("DROP TABLE run; PRAGMA user_version = 1");
+  Store store(file_, {});
+  EXPECT_TRUE(store.set_aside().empty());
+  ASSERT_EQ(store.List(1).size(), 1u);
+  EXPECT_TRUE(store.List(1)[0].runs.empty());
+  Tell(&store, SampleLearned());
+  EXPECT_EQ(store.List(1)[0].runs.size(), 1u);
+}
+
+TEST_F(StoreTest, TheLastRunsOfAWorkloadAreItsHistory) {
+  Store store(file_, {});
+  for (uint64_t job = 1; job <= 30; ++job) {
+    protocol::Learned learned = SampleLearned();
+    learned.phases[0].periods = job;
+    Tell(&store, learned, 1, job);
+    learned.phases[0].periods = 100 + job;  // the same run, later
+    Tell(&store, learned, 1, job);
+  }
+  const auto list = store.List(1);
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].told, 60u);
+  EXPECT_EQ(list[0].command, "train --seed 0");
+  ASSERT_EQ(list[0].runs.size(), 20u);
+  EXPECT_GT(list[0].runs[0].periods, 100u);
+  EXPECT_DOUBLE_EQ(list[0].runs[0].best_seconds, 0.021);
+}
+
+TEST_F(StoreTest, AUserForgetsAndReadsTheirOwnOnly) {
+  Store store(file_, {});
+  Tell(&store, SampleLearned(1, 0), 1);
+  Tell(&store, SampleLearned(1, 1000), 1);
+  Tell(&store, SampleLearned(1, 0), 2);
+  const uint64_t id = store.List(1)[0].id;
+  EXPECT_EQ(store.Forget(2, id), 0u);
+  EXPECT_FALSE(store.Get(2, id));
+  EXPECT_TRUE(store.Get(1, id));
+  EXPECT_EQ(store.Forget(1, id), 1u);
+  EXPECT_FALSE(store.Get(1, id));
+  EXPECT_EQ(store.Forget(1, 0), 1u);
+  EXPECT_EQ(store.List(2).size(), 1u);
+}
+
 TEST_F(StoreTest, AFileThatSomebodyHoldsCostsMemoryOnly) {
   Store store(file_, {});
   Tell(&store, SampleLearned());
@@ -161,7 +210,7 @@ TEST_F(StoreTest, AFileThatSomebodyHoldsCostsMemoryOnly) {
   ASSERT_EQ(sqlite3_open(file_.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   const protocol::Learned more = SampleLearned(1, 1000);
-  EXPECT_FALSE(store.Remember(1, more, protocol::Write(more)));
+  EXPECT_FALSE(store.Remember(1, more, protocol::Write(more), 1));
   EXPECT_EQ(Commands(&store, SampleLearned().fingerprint).size(), 1u);
   EXPECT_GE(store.counters().errors, 1u);
   sqlite3_close(other);
@@ -177,7 +226,7 @@ TEST_F(StoreTest, ADiskThatIsFullCostsMemoryOnly) {
   bool kept = true;
   for (uint64_t seed = 1; seed < 200 && kept; ++seed) {
     const protocol::Learned more = SampleLearned(1, 1000 * seed);
-    kept = store.Remember(1, more, protocol::Write(more));
+    kept = store.Remember(1, more, protocol::Write(more), 1);
   }
   EXPECT_FALSE(kept);
   EXPECT_EQ(Commands(&store, SampleLearned().fingerprint).size(), 1u);

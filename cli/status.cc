@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/daemon_client.h"
+#include "cli/error.h"
+#include "cli/run_records.h"
+#include "cli/size.h"
+#include "cli/table.h"
+#include "report/analysis.h"
+
+namespace atp::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct StatusOptions {
+  std::string socket;
+  bool json = false;
+};
+
+// Running processes tell of themselves by their records, with a daemon or without.
+Json Jobs() {
+  Json jobs = Json::array();
+  for (const RunningJob& job : RunningJobs()) {
+    for (const protocol::DeviceRun& device : job.run.devices) {
+      const report::Analysis a = report::Analyse(device);
+      jobs.push_back({{"pid", job.pid},
+                      {"command", job.run.header.command},
+                      {"device", device.facts.ordinal},
+                      {"device_name", device.facts.name},
+                      {"budget_bytes", device.facts.budget_bytes},
+                      {"managed_bytes", device.facts.managed_bytes},
+                      {"iterations", device.facts.rows},
+                      {"off", device.facts.off != 0},
+                      {"iteration_s", a.typical_seconds},
+                      {"plain_iteration_s", a.plain_seconds},
+                      {"bound_safe_s", a.measured ? a.bounds.safe : 0}});
+    }
+  }
+  return jobs;
+}
+
+Json DaemonStatus(const std::string& socket) {
+  if (!DaemonListens(socket)) return nullptr;
+  protocol::Message message;
+  message.kind = protocol::MessageKind::kStatus;
+  const DaemonAnswer answer = AskDaemon(socket, message);
+  if (answer.bodies.size() != 1) throw CommandError(1, "the answer of atpd is empty");
+  return Json::parse(answer.bodies[0].begin(), answer.bodies[0].end());
+}
+
+std::string Time(const Json& seconds) {
+  return seconds.get<double>() > 0 ? FormatSeconds(seconds) : "-";
+}
+
+std::string OverBound(double took, double bound) {
+  return took > 0 && bound > 0 ? FormatRatio(took / bound) : "-";
+}
+
+void PrintJobs(const Json& jobs) {
+  if (jobs.empty()) {
+    std::cout << "no process has to move memory under the shim\n";
+    return;
+  }
+  Table table(
+      {"pid", "device", "budget", "managed", "iterations", "iteration", "/ bound", "command"});
+  for (const Json& job : jobs) {
+    table.Add({job["pid"].dump(), job["device"].dump(), FormatBytes(job["budget_bytes"]),
+               FormatBytes(job["managed_bytes"]), job["iterations"].dump(),
+               Time(job["iteration_s"]), OverBound(job["iteration_s"], job["bound_safe_s"]),
+               job["command"]});
+  }
+  std::cout << table.Text();
+}
+
+void PrintDaemon(const Json& daemon) {
+  if (daemon.is_null()) {
+    std::cout << "no daemon: nothing is remembered from run to run (docs/daemon.md)\n";
+    return;
+  }
+  const Json& workloads = daemon["workloads"];
+  std::cout << "atpd " << daemon["version"].get<std::string>() << " remembers "
+            << daemon["store"]["workloads"] << " workloads in "
+            << FormatBytes(daemon["store"]["bytes"]) << ", " << workloads.size()
+            << " of them yours\n";
+  if (workloads.empty()) return;
+  Table table({"workload", "runs", "iteration", "plain", "/ bound", "command"});
+  for (const Json& workload : workloads) {
+    const Json& runs = workload["runs"];
+    const Json last =
+        runs.empty()
+            ? Json{{"best_iteration_s", 0.0}, {"plain_iteration_s", 0.0}, {"bound_safe_s", 0.0}}
+            : runs.back();
+    table.Add({workload["id"].dump(), std::to_string(runs.size()), Time(last["best_iteration_s"]),
+               Time(last["plain_iteration_s"]),
+               OverBound(last["best_iteration_s"], last["bound_safe_s"]), workload["command"]});
+  }
+  std::cout << table.Text();
+}
+
+void Run(const StatusOptions& options) {
+  const Json jobs = Jobs(), daemon = DaemonStatus(options.socket);
+  if (options.json) {
+    const Json all = {{"jobs", jobs}, {"daemon", daemon}};
+    std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    return;
+  }
+  PrintJobs(jobs);
+  PrintDaemon(daemon);
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App* command = app.add_subcommand(
+      "status", "Which processes move memory under the shim, and what the daemon remembers.");
+  command->add_option("--socket", options->socket, "Of the daemon (default: where shims look)");
+  command->add_flag("--json", options->json, "Print it as JSON on stdout instead");
+  command->footer("Exit code: 0 done, also without a daemon; 1 it does not answer; 2 usage.");
+  command->callback([options] { Run(*options); });
+}
+
+}  // namespace atp::cli
