@@ -92,11 +92,16 @@ void Server::Lock() {
   throw std::runtime_error("another atpd listens at " + path_);
 }
 
+void Server::Also(int descriptor, std::function<void()> serve) {
+  also_ = std::move(serve);
+  Watch(poll_, descriptor, &also_);
+}
+
 void Server::Run(int stop) {
   Watch(poll_, stop, &poll_);
   while (true) {
     epoll_event events[64];
-    const int wait = connections_.empty() ? -1 : 1000;
+    const int wait = connections_.empty() && !also_ ? -1 : 1000;
     const int count = epoll_wait(poll_.get(), events, std::size(events), wait);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr == &poll_) return;
@@ -113,6 +118,7 @@ void Server::Run(int stop) {
       if (events[i].data.ptr == &listener_) Accept();
     }
     DropSilent();
+    if (also_) also_();
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <string>
 
@@ -26,6 +27,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
+  // `serve` is called by Run whenever the descriptor can be read, and at least once a second.
+  void Also(int descriptor, std::function<void()> serve);
   // Serves until `stop` can be read.
   void Run(int stop);
 
@@ -33,6 +36,7 @@ class Server {
     uint64_t accepted = 0, served = 0, dropped = 0, unanswered = 0;
   };
   const Counters& counters() const { return counters_; }
+  size_t connections() const { return connections_.size(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -54,6 +58,7 @@ class Server {
   Service& service_;
   protocol::Fd lock_, listener_, poll_;
   std::list<Connection> connections_;  // oldest first
+  std::function<void()> also_;
   Counters counters_;
 };
 

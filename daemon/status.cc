@@ -50,4 +50,30 @@ std::string StatusJson(Store* store, uint32_t user, uint64_t refused) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string MetricsText(Store* store, const ServerFigures& server) {
+  std::string text;
+  const auto add = [&](const char* name, const char* type, const char* help, uint64_t value) {
+    text += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n" +
+            name + " " + std::to_string(value) + "\n";
+  };
+  const Store::Counters& c = store->counters();
+  add("atpd_store_workloads", "gauge", "Workloads remembered, of all users.", store->workloads());
+  add("atpd_store_bytes", "gauge", "Bytes of what is remembered.", store->bytes());
+  add("atpd_asked_total", "counter", "Questions of programs.", c.asked);
+  add("atpd_known_total", "counter", "Questions to which something was known.", c.known);
+  add("atpd_told_total", "counter", "Times that a program has told something.", c.told);
+  add("atpd_forgotten_total", "counter", "Workloads that made room or were forgotten.",
+      c.forgotten);
+  add("atpd_store_errors_total", "counter", "Reads and writes of the store that failed.", c.errors);
+  add("atpd_refused_total", "counter", "Messages that could not be taken.", server.refused);
+  add("atpd_connections", "gauge", "Connections that have not said anything yet.",
+      server.connections);
+  add("atpd_accepted_total", "counter", "Connections.", server.accepted);
+  add("atpd_served_total", "counter", "Messages read.", server.served);
+  add("atpd_dropped_total", "counter", "Silent connections that were closed.", server.dropped);
+  add("atpd_unanswered_total", "counter", "Answers that their reader did not take.",
+      server.unanswered);
+  return text;
+}
+
 }  // namespace atp::daemon

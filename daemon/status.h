@@ -12,4 +12,10 @@ namespace atp::daemon {
 // Workloads are those of `user`; figures of the store are of all users.
 std::string StatusJson(Store* store, uint32_t user, uint64_t refused);
 
+// The same figures, without the workloads, in Prometheus's text format (docs/metrics.md).
+struct ServerFigures {
+  uint64_t accepted = 0, served = 0, dropped = 0, unanswered = 0, refused = 0, connections = 0;
+};
+std::string MetricsText(Store* store, const ServerFigures& server);
+
 }  // namespace atp::daemon

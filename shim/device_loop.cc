@@ -110,8 +110,8 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
+  memory_.Freeing(phases_, allocation);
   phases_.Forget(allocation);
-  memory_.Changed();
   if (schedule_ != nullptr && (traffic_.Uses(allocation) || phase_->schedule == nullptr)) Break();
   demand_.Forget(allocation);
   AwaitQuiet(lock);  // a mover may be inside the driver with this very range

@@ -9,7 +9,7 @@
 
 #include "shim/code_identity.h"
 #include "shim/device.h"
-#include "shim/resolve.h"
+#include "shim/hooks.h"
 #include "shim/run_record.h"
 
 namespace atp::shim {
@@ -34,8 +34,7 @@ std::vector<uint64_t> SizesByAge(const LiveAllocations& live) {
 // Signatures are made of the hooks' numbers too, which other versions of the shim count otherwise.
 std::string NameOf(const Device& device) {
   char name[160];
-  snprintf(name, sizeof name, "%s%s, hooks %zu", device.name,
-           real().atpSimNow != nullptr ? " (simulated)" : "", kHookCount);
+  snprintf(name, sizeof name, "%s, hooks %zu", device.name, kHookCount);
   return name;
 }
 
@@ -64,6 +63,8 @@ double TimeOf(const protocol::LearnedLaunch& launch, uint64_t bytes_now, uint64_
                            : 1;
   return Plausible(launch.seconds * scale, 0, kLongest);
 }
+
+uint64_t KeyOf(const PhaseState& phase) { return uint64_t{phase.phase} << 32 | phase.length; }
 
 bool SameLaunches(const protocol::LearnedPhase& a, const protocol::LearnedPhase& b) {
   return std::equal(a.launches.begin(), a.launches.end(), b.launches.begin(), b.launches.end(),
@@ -249,6 +250,21 @@ bool LoopMemory::IsTimeToTell(uint64_t planned_periods) {
   return true;
 }
 
+void LoopMemory::Freeing(const PhaseStates& phases, const Allocation* allocation) {
+  changed_ = true;
+  for (const PhaseState& phase : phases.all()) {
+    if (phase.schedule == nullptr || phase.planned_periods == 0) continue;
+    const auto& tensors = phase.schedule->tensors;
+    const bool uses = std::any_of(tensors.begin(), tensors.end(),
+                                  [&](const Placed& t) { return t.allocation == allocation; });
+    if (!uses) continue;
+    const auto known = kept_.find(KeyOf(phase));
+    if (known == kept_.end() && kept_.size() == PhaseStates::kMost) continue;
+    if (known != kept_.end() && known->second.periods >= phase.planned_periods) continue;
+    kept_[KeyOf(phase)] = LearnedFrom(phase, capacity_);
+  }
+}
+
 void LoopMemory::Tell(const PhaseStates& phases, const policy::LinkRates& link, bool at_once) {
   if (fingerprint_.device.empty()) return;
   protocol::Learned learned;
@@ -258,10 +274,13 @@ void LoopMemory::Tell(const PhaseStates& phases, const policy::LinkRates& link, 
   learned.d2h = link.d2h;
   learned.duplex_h2d = link.duplex_h2d;
   learned.duplex_d2h = link.duplex_d2h;
+  auto gone = kept_;
   for (const PhaseState& phase : phases.all()) {
     if (phase.schedule == nullptr || phase.planned_periods == 0) continue;
     learned.phases.push_back(LearnedFrom(phase, capacity_));
+    gone.erase(KeyOf(phase));
   }
+  for (auto& [key, phase] : gone) learned.phases.push_back(std::move(phase));
   if (!learned.phases.empty()) TellDaemon(std::move(learned), at_once);
 }
 

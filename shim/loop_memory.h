@@ -6,6 +6,7 @@
 // lock of the loop is held.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +33,8 @@ class LoopMemory {
 
   // Other memory is live now than before.
   void Changed() { changed_ = true; }
+  // What is about to be freed takes with it the phases that use it: what was learned of them stays.
+  void Freeing(const PhaseStates& phases, const Allocation* allocation);
   // True when Next may have something.
   bool Waiting() { return TakeAnswer(), changed_ || !offers_.empty(); }
 
@@ -81,6 +84,7 @@ class LoopMemory {
   // To be offered since the last change: indices of phases_, the best last.
   std::vector<uint32_t> offers_;
   uint64_t tell_at_ = 4;
+  std::map<uint64_t, protocol::LearnedPhase> kept_;  // by KeyOf the phase that is gone
 };
 
 }  // namespace atp::shim

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <regex>
+#include <thread>
 
 #include "daemon/statement.h"
 #include "daemon/store.h"
@@ -227,6 +229,20 @@ INSTANTIATE_TEST_SUITE_P(
                 phase->plain_seconds = 1e-9;
               }}),
     [](const auto& instance) { return instance.param.name; });
+
+TEST_F(Remember, ADaemonThatIsKilledAgainAndAgainChangesNoResult) {
+  FirstRun();
+  const std::filesystem::path folder = StoreOfFirstRun("killed");
+  std::atomic<bool> over{false};
+  std::thread killer([&] {
+    while (!over) DaemonProcess(folder).End(SIGKILL);
+  });
+  const Outcome run = Train(folder / "atpd.sock");
+  over = true;
+  killer.join();
+  EXPECT_EQ(run.finished.exit_code, 0) << run.finished.err;
+  EXPECT_EQ(run.results, FirstRun().results);
+}
 
 TEST_F(Remember, WithoutADaemonOrWithOneThatHangsTheProgramRunsAsBefore) {
   FirstRun();

@@ -151,7 +151,7 @@ TEST_F(StoreTest, AFileOfANewerProgramIsSetAsideAndKept) {
   ASSERT_FALSE(store.set_aside().empty());
   std::filesystem::rename(store.set_aside(), file_.string() + ".again");
   file_ += ".again";
-  Sql("PRAGMA user_version = 1");
+  Sql("PRAGMA user_version = 2");
   EXPECT_EQ(Store(file_, {}).workloads(), 1u);
 }
 
