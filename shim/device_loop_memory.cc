@@ -17,7 +17,7 @@ void DeviceLoop::PlanRemembered(Lock& lock) {
     if (!recalled) return;
     const auto length = static_cast<uint32_t>(recalled->period.signatures.size());
     PhaseState* phase = phases_.Enter(recalled->phase, length, phase_);
-    if (phase->schedule != nullptr) continue;
+    if (phase->schedule != nullptr || phase->given_up) continue;
     ATP_LOG_INFO("device %d: a phase of %u launches is remembered from an earlier run", device_,
                  length);
     // Launches before it may look like its first one.
@@ -47,7 +47,7 @@ void DeviceLoop::PlanKnownShape(uint64_t signature, Lock& lock) {
   const Recorder::Period lap = recorder_.Last(length, {}, residency_.live());
   if (!lap.usable || lap.signatures.front() != signature) return;  // the next one does not begin
   PhaseState* phase = phases_.Enter(LoopMemory::kFirstShape + number, length, phase_);
-  if (phase->schedule != nullptr || phase->fits) return;
+  if (phase->schedule != nullptr || phase->fits || phase->given_up) return;
   ATP_LOG_INFO("device %d: a phase of %u launches is like one of an earlier run", device_, length);
   phase->seconds = memory_.SecondsOf(number, lap);
   traffic_.meter().Assume(memory_.link());
