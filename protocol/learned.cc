@@ -32,7 +32,7 @@ Offset<wire::LearnedPhase> Add(const LearnedPhase& phase, FlatBufferBuilder* to)
     uses.insert(uses.end(), l.writes.begin(), l.writes.end());
   }
   std::vector<wire::LearnedTensor> tensors;
-  for (const LearnedTensor& t : phase.tensors) tensors.emplace_back(t.bytes, t.slot, 0);
+  for (const LearnedTensor& t : phase.tensors) tensors.emplace_back(t.bytes, t.offset, t.length, t.slot, 0);
   const auto launch_rows = to->CreateVectorOfStructs(launches);
   const auto use_rows = to->CreateVector(uses);
   const auto tensor_rows = to->CreateVectorOfStructs(tensors);
@@ -109,7 +109,13 @@ const char* Take(const wire::LearnedPhase& from, LearnedPhase* out) {
   if (from.launches() == nullptr || from.launches()->size() == 0) return "a phase without launches";
   if (Misplaced(from.launches()) || Misplaced(from.tensors())) return "rows that are not aligned";
   if (from.tensors() != nullptr) {
-    for (const auto* row : *from.tensors()) out->tensors.push_back({row->bytes(), row->slot()});
+    for (const auto* row : *from.tensors()) {
+      if (row->length() == 0 || row->offset() > row->bytes() ||
+          row->length() > row->bytes() - row->offset()) {
+        return "a part that lies outside its allocation";
+      }
+      out->tensors.push_back({row->bytes(), row->offset(), row->length(), row->slot()});
+    }
   }
   if (!Copy(from.before(), &out->before)) return "rows that are not aligned";
   out->capacity_bytes = from.capacity_bytes();

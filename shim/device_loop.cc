@@ -124,10 +124,10 @@ void DeviceLoop::OnFree(Allocation* allocation) {
 // it should spend its time on, leaves its launch there too and goes on: false. Where there is no
 // room for it any more it is not seen at all: what launches that fast from several threads has no
 // period. The thread has to come in where it plays the movers (their clocks follow its own), and
-// with graphs of more touches than the inbox takes.
+// with launches of more touches than the inbox takes.
 bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
   const bool decides = planned_.load(std::memory_order_relaxed) || demand_.serving();
-  if (turns_ || decides || launch.touch_count > kMaxTouches) {
+  if (turns_ || decides || launch.touch_count > LaunchInbox::kTouches) {
     lock.lock();
     EmptyInbox(lock);
   } else if (!lock.try_lock() || !TakeInbox(lock)) {
@@ -337,8 +337,10 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
   if (!job_.Take(&made) || made.frees != frees_) return;
-  if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
   PhaseState* phase = phases_.Find(made.phase, made.length);
+  if (phase != nullptr) phase->fits = made.fits;
+  if (made.fits) return;
+  if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
   if (phase == nullptr || phase->settled) return;
   if (made.schedule == nullptr) return GiveUp(phase, made.why.c_str());
   phase->schedule = std::move(made.schedule);
@@ -361,33 +363,14 @@ void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
 void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
   PlanInput input;
   input.period = std::move(period);
+  input.link = traffic_.meter().Link();
+  input.durations_known = !phase->seconds.empty();
   input.capacity = Capacity();
-  uint64_t footprint = 0;
-  for (const Placed& placed : input.period.placed) footprint += placed.bytes;
-  if (footprint <= input.capacity) {
-    // What such a period needs comes by itself and stays; making room for it would only take away
-    // what the next phase needs.
-    phase->fits = true;
-    return;
-  }
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.touches = !Settings().Disabled(kDisableTouch);
-  input.period.trace.link = traffic_.meter().Link();
-  const policy::LinkRates& link = input.period.trace.link;
-  if (phase->seconds.empty()) {
-    const auto excess = static_cast<double>(footprint - input.capacity);
-    AssumeDurations(excess / link.h2d, &input.period.trace);
-  }
-  ATP_LOG_DEBUG(
-      "device %d: planning %.1f MiB in %.1f MiB, link %.1f in and %.1f out, both at once %.1f and "
-      "%.1f GB/s",
-      device_, static_cast<double>(footprint) / (1 << 20),
-      static_cast<double>(input.capacity) / (1 << 20), link.h2d * 1e-9, link.d2h * 1e-9,
-      link.duplex_h2d * 1e-9, link.duplex_d2h * 1e-9);
-  input.period.trace.device_bytes = input.capacity;
   job_.Request(std::move(input), turns_);
 }
 

@@ -40,7 +40,7 @@ void Observe(const GraphStep& step, Observation* observation) {
   switch (step.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
       const CUDA_KERNEL_NODE_PARAMS& k = step.kernel;
-      ObserveParameters(observation, FunctionOf(k.func), k.kernelParams, nullptr);
+      ObserveParameters(observation, FunctionOf(k.func), ShapeOf(k), k.kernelParams, nullptr);
       break;
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY: {

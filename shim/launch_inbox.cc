@@ -12,7 +12,7 @@ void LaunchInbox::Open() {
 }
 
 bool LaunchInbox::Put(const LaunchView& launch) {
-  if (launch.touch_count > kMaxTouches) return false;
+  if (launch.touch_count > kTouches) return false;
   uint64_t number = claimed_.load(std::memory_order_relaxed);
   for (;;) {
     Cell& cell = cells_[number % kCells];
@@ -20,6 +20,7 @@ bool LaunchInbox::Put(const LaunchView& launch) {
     if (turn == number) {
       if (!claimed_.compare_exchange_weak(number, number + 1, std::memory_order_acq_rel)) continue;
       cell.launch = launch;
+      cell.launch.arguments = {};  // the program's; gone when the launch is looked at
       std::copy_n(launch.touches, launch.touch_count, cell.touches.begin());
       cell.launch.touches = cell.touches.data();
       cell.turn.store(number + 1, std::memory_order_release);

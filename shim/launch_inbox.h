@@ -17,6 +17,7 @@ namespace atp::shim {
 class LaunchInbox {
  public:
   static constexpr uint64_t kCells = 128;
+  static constexpr size_t kTouches = 64;  // of a launch
 
   void Open();  // memory for the cells, before the first Put
   // False: no cell is free, or it touches more than a cell holds.
@@ -42,7 +43,7 @@ class LaunchInbox {
   struct Cell {
     std::atomic<uint64_t> turn{0};  // = n: free for launch number n; = n + 1: holds it
     LaunchView launch;
-    std::array<Touch, kMaxTouches> touches;
+    std::array<Touch, kTouches> touches;
   };
   std::unique_ptr<Cell[]> cells_;
   std::atomic<uint64_t> claimed_{0};

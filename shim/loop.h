@@ -38,8 +38,25 @@ struct Touch {
   bool reads = true, writes = true;
 };
 
-// A kernel, copy or set has at most so many; a graph that is launched as a whole may have more.
-inline constexpr size_t kMaxTouches = 64;
+// A kernel, copy or set has at most so many: as many pointers as 4 KiB of parameters hold (fused
+// optimizers pass hundreds). A graph that is launched as a whole may have more.
+inline constexpr size_t kMaxTouches = 512;
+
+struct FunctionInfo;
+
+struct LaunchShape {
+  uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+};
+
+// What a kernel is launched with, as the program handed it to the driver.
+struct LaunchArguments {
+  const FunctionInfo* info = nullptr;  // null: no kernel, or the layout is not known
+  LaunchShape shape;
+  // One of the two forms: a pointer to each parameter, or the packed buffer.
+  void* const* parameters = nullptr;
+  const void* packed = nullptr;
+  size_t packed_bytes = 0;
+};
 
 struct LaunchView {
   uint64_t signature = 0;      // function and identities relative to allocations
@@ -51,6 +68,7 @@ struct LaunchView {
   bool capturing = false;
   const Touch* touches = nullptr;
   size_t touch_count = 0;
+  LaunchArguments arguments;
 };
 
 enum class Wait { kStream, kEvent, kContext };

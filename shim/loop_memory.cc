@@ -11,6 +11,7 @@
 #include "shim/device.h"
 #include "shim/hooks.h"
 #include "shim/run_record.h"
+#include "shim/tracker.h"
 
 namespace atp::shim {
 namespace {
@@ -77,13 +78,35 @@ std::vector<uint32_t> Once(std::vector<uint32_t> list) {
   return list;
 }
 
+std::vector<uint32_t> Touched(const protocol::LearnedLaunch& launch) {
+  std::vector<uint32_t> all = launch.reads;
+  all.insert(all.end(), launch.writes.begin(), launch.writes.end());
+  return Once(std::move(all));
+}
+
+// The tensor in an allocation of other size: the same share of it.
+policy::SeenTouch Part(const protocol::LearnedTensor& tensor, uint32_t allocation, uint64_t bytes) {
+  policy::SeenTouch part;
+  part.allocation = allocation;
+  const auto scaled = [&](uint64_t at) {
+    if (bytes == tensor.bytes || at == 0) return at;
+    const double share = static_cast<double>(at) / static_cast<double>(tensor.bytes);
+    return at == tensor.bytes ? bytes : static_cast<uint64_t>(static_cast<double>(bytes) * share);
+  };
+  part.offset = std::min(scaled(tensor.offset), bytes - 1);
+  const uint64_t end = std::max(scaled(tensor.offset + tensor.length), part.offset + 1);
+  part.bytes = std::min(end, bytes) - part.offset;
+  return part;
+}
+
 // Launches are told from where the program first began to follow them.
 protocol::LearnedPhase LearnedFrom(const PhaseState& phase, uint64_t capacity) {
   const Schedule& schedule = *phase.schedule;
   const auto length = static_cast<uint32_t>(schedule.signatures.size());
   protocol::LearnedPhase out;
   for (const Placed& tensor : schedule.tensors) {
-    out.tensors.push_back({tensor.allocation->mapped_bytes, tensor.allocation->slot});
+    out.tensors.push_back({tensor.allocation->mapped_bytes, tensor.offset, tensor.bytes,
+                           tensor.allocation->slot});
   }
   for (uint32_t i = 0; i < length; ++i) {
     const uint32_t at = (phase.beginning.rotation + i) % length;
@@ -171,7 +194,7 @@ std::optional<LoopMemory::Recalled> LoopMemory::Next(const LiveAllocations& live
   return std::nullopt;
 }
 
-// Tensors are known by their slots: the same in every run that allocates in the same order.
+// Allocations are known by their slots: the same in every run that allocates in the same order.
 std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
                                                         const LiveAllocations& live) const {
   const protocol::LearnedPhase& learned = phases_[index];
@@ -180,43 +203,44 @@ std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
   Recalled recalled;
   recalled.phase = kFirstPhase + index;
   Recorder::Period& period = recalled.period;
-  const auto length = static_cast<uint32_t>(learned.launches.size());
+  std::unordered_map<uint32_t, uint32_t> allocation_of;  // slot -> index in the period
+  std::vector<policy::SeenTouch> parts;                  // of the tensors
   bool same_sizes = true;
   for (const protocol::LearnedTensor& tensor : learned.tensors) {
     const auto found = by_slot.find(tensor.slot);
     if (found == by_slot.end()) return std::nullopt;
-    Allocation* allocation = found->second;
-    by_slot.erase(found);  // a slot that is named twice was not told by us
-    same_sizes &= allocation->mapped_bytes == tensor.bytes;
-    period.placed.push_back({allocation, 0, allocation->mapped_bytes, length, /*written=*/false});
-    policy::Tensor& planned = period.trace.tensors.emplace_back();
-    planned.bytes = allocation->mapped_bytes;
+    const uint64_t bytes = found->second->mapped_bytes;
+    const auto [at, added] = allocation_of.try_emplace(tensor.slot, period.allocations.size());
+    if (added) period.Add(found->second);
+    same_sizes &= bytes == tensor.bytes;
+    parts.push_back(Part(tensor, at->second, bytes));
   }
+  std::vector<bool> used(parts.size());
   bool timed = true;
-  for (uint32_t i = 0; i < length; ++i) {
-    const protocol::LearnedLaunch& from = learned.launches[i];
-    policy::Launch& launch = period.trace.launches.emplace_back();
-    launch.reads = Once(from.reads);
-    launch.writes = Once(from.writes);
+  for (const protocol::LearnedLaunch& from : learned.launches) {
+    policy::SeenLaunch launch;
+    launch.kernel = from.identity;
+    launch.shape = period.seen.launches.size();
+    launch.first_touch = static_cast<uint32_t>(period.seen.touches.size());
     uint64_t now = 0, then = 0;
-    for (const auto* list : {&launch.reads, &launch.writes}) {
-      for (const uint32_t t : *list) {
-        Placed& placed = period.placed[t];
-        placed.first_touch = std::min(placed.first_touch, i);
-        placed.written |= list == &launch.writes;
-        now += placed.bytes;
-        then += learned.tensors[t].bytes;
+    for (const bool writes : {false, true}) {
+      for (const uint32_t t : Once(writes ? from.writes : from.reads)) {
+        used[t] = true;
+        parts[t].reads = !writes;
+        parts[t].writes = writes;
+        period.seen.touches.push_back(parts[t]);
+        now += parts[t].bytes;
+        then += learned.tensors[t].length;
       }
     }
+    launch.touch_count = static_cast<uint32_t>(period.seen.touches.size()) - launch.first_touch;
     launch.seconds = TimeOf(from, now, then);
     timed &= launch.seconds > 0;
+    period.seen.launches.push_back(launch);
     period.signatures.push_back(from.signature);
-    period.identities.push_back(from.identity);
     recalled.seconds.push_back(launch.seconds);
   }
-  for (const Placed& placed : period.placed) {
-    if (placed.first_touch == length) return std::nullopt;  // by no launch
-  }
+  if (std::find(used.begin(), used.end(), false) != used.end()) return std::nullopt;
   if (!timed) recalled.seconds.clear();
   if (same_sizes && learned.capacity_bytes == capacity_) {
     recalled.plain_seconds = Plausible(learned.plain_seconds, 0, 1e6);
@@ -229,14 +253,13 @@ std::optional<LoopMemory::Recalled> LoopMemory::Resolve(uint32_t index,
 std::vector<double> LoopMemory::SecondsOf(uint32_t index, const Recorder::Period& period) const {
   const std::vector<protocol::LearnedLaunch>& launches = phases_[index].launches;
   std::vector<double> seconds;
+  const std::vector<policy::Bytes> reaches = policy::PredictReaches(period.seen);
   for (size_t i = 0; i < launches.size(); ++i) {
     uint64_t then = 0, now = 0;
-    for (const auto* list : {&launches[i].reads, &launches[i].writes}) {
-      for (const uint32_t t : *list) then += phases_[index].tensors[t].bytes;
-    }
-    const policy::Launch& launch = period.trace.launches[i];
-    for (const auto* list : {&launch.reads, &launch.writes}) {
-      for (const uint32_t t : *list) now += period.trace.tensors[t].bytes;
+    for (const uint32_t t : Touched(launches[i])) then += phases_[index].tensors[t].length;
+    const policy::SeenLaunch& launch = period.seen.launches[i];
+    for (uint32_t t = launch.first_touch; t < launch.first_touch + launch.touch_count; ++t) {
+      now += RoundUpToGranule(reaches[t]);
     }
     seconds.push_back(TimeOf(launches[i], now, then));
     if (seconds.back() == 0) return {};

@@ -28,6 +28,8 @@ class Observation {
     Mix(identity);
   }
 
+  void set_arguments(const LaunchArguments& arguments) { view_.arguments = arguments; }
+
   // The signature is made of what repeats when the program repeats, and is the same in another run
   // of it: the function (FunctionInfo::identity), and for each pointer the allocation's slot and
   // the granule in it. Not of scalars, a step counter would make every period new; nor of geometry,

@@ -17,19 +17,27 @@ void ScanWords(Observation* observation, Visit visit) {
 
 }  // namespace
 
-void ObserveParameters(Observation* observation, const FunctionInfo& info, void** parameters,
-                       void** extra) {
+void ObserveParameters(Observation* observation, const FunctionInfo& info, const LaunchShape& shape,
+                       void** parameters, void** extra) {
   const auto tensor = [&](const TensorExtent& extent) {
     observation->Touch(extent.address, extent.bytes, true, true);
   };
+  LaunchArguments arguments;
+  arguments.info = info.known ? &info : nullptr;
+  arguments.shape = shape;
   if (extra != nullptr && parameters == nullptr) {
     const PackedArguments packed = ReadExtra(extra);
+    arguments.packed = packed.buffer;
+    arguments.packed_bytes = packed.bytes;
+    observation->set_arguments(arguments);
     ScanWords(observation,
               [&](auto word) { VisitPackedWords(info, packed.buffer, packed.bytes, word); });
     VisitTensorMaps(packed.buffer, 0, packed.bytes, tensor);
     return;
   }
   if (parameters == nullptr) return;
+  arguments.parameters = parameters;
+  observation->set_arguments(arguments);
   ScanWords(observation, [&](auto word) { VisitParameterWords(info, parameters, word); });
   for (size_t i = 0; i < info.parameters.size(); ++i) {
     const Parameter& parameter = info.parameters[i];

@@ -10,8 +10,14 @@
 namespace atp::shim {
 
 // Adds every pointer among the parameters, given as an array or packed.
-void ObserveParameters(Observation* observation, const FunctionInfo& info, void** parameters,
-                       void** extra);
+void ObserveParameters(Observation* observation, const FunctionInfo& info, const LaunchShape& shape,
+                       void** parameters, void** extra);
+
+template <typename Form>  // CUlaunchConfig or the parameters of a graph's node
+LaunchShape ShapeOf(const Form& form) {
+  return {{form.gridDimX, form.gridDimY, form.gridDimZ},
+          {form.blockDimX, form.blockDimY, form.blockDimZ}};
+}
 
 template <HookId id>
 CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
@@ -23,7 +29,7 @@ CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   if (!Watching()) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, parameters, extra);
+  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}}, parameters, extra);
   return observation.Submit(false, submit);
 }
 
@@ -37,7 +43,7 @@ CUresult OnLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
   if (!Watching()) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, parameters, nullptr);
+  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}}, parameters, nullptr);
   return observation.Submit(false, submit);
 }
 
@@ -48,7 +54,7 @@ CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   if (!Watching() || config == nullptr) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, config->hStream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, parameters, extra);
+  ObserveParameters(&observation, info, ShapeOf(*config), parameters, extra);
   return observation.Submit(false, submit);
 }
 

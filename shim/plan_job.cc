@@ -1,35 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/plan_job.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "policy/bounds.h"
 #include "policy/planner.h"
+#include "policy/sight.h"
 #include "shim/own_thread.h"
 
 namespace atp::shim {
+
+namespace {
+
+// The period's ranges as tensors of a trace, and where they lie.
+policy::Trace Look(const Recorder::Period& period, std::vector<Placed>* placed) {
+  std::vector<uint64_t> reaches = policy::PredictReaches(period.seen);
+  policy::Sight sight = policy::SplitAtTouches(period.seen, reaches, kGranule);
+  // Advice is taken back for a whole allocation, so it is given to those only that no launch of the
+  // period writes to.
+  std::vector<bool> written = period.written_anyway;
+  for (const policy::SeenTouch& touch : period.seen.touches) {
+    if (touch.writes) written[touch.allocation] = true;
+  }
+  for (const policy::Atom& atom : sight.atoms) {
+    const uint64_t end = std::min(atom.offset + atom.bytes, period.mapped[atom.allocation]);
+    placed->push_back({period.allocations[atom.allocation], atom.offset, end - atom.offset,
+                       /*first_touch=*/UINT32_MAX, written[atom.allocation]});
+  }
+  for (uint32_t i = 0; i < sight.trace.launches.size(); ++i) {
+    policy::Launch& launch = sight.trace.launches[i];
+    for (const auto* list : {&launch.reads, &launch.writes}) {
+      for (const uint32_t t : *list) (*placed)[t].first_touch = std::min((*placed)[t].first_touch, i);
+    }
+  }
+  return std::move(sight.trace);
+}
+
+}  // namespace
 
 PlanOutput MakeSchedule(PlanInput input) {
   PlanOutput output;
   output.frees = input.frees;
   output.phase = input.phase;
-  output.length = static_cast<uint32_t>(input.period.trace.launches.size());
+  output.length = static_cast<uint32_t>(input.period.seen.launches.size());
+  std::vector<Placed> placed;
+  policy::Trace trace = Look(input.period, &placed);
+  trace.link = input.link;
+  trace.device_bytes = input.capacity;
+  uint64_t footprint = 0;
+  for (const Placed& p : placed) footprint += p.bytes;
+  output.fits = footprint <= input.capacity;
+  if (output.fits) return output;
+  if (!input.durations_known) {
+    AssumeDurations(static_cast<double>(footprint - input.capacity) / trace.link.h2d, &trace);
+  }
   policy::PlanOptions options;
   options.memory = input.capacity;
   options.granule = kGranule;
   options.clean_leaves_free = input.read_mostly;
-  const policy::Plan plan = policy::MakePlan(input.period.trace, options);
+  for (uint32_t t = 0; t < placed.size(); ++t) {
+    if (placed[t].written) options.never_advised.push_back(t);
+  }
+  const policy::Plan plan = policy::MakePlan(trace, options);
   if (!plan.feasible) {
     output.why = plan.why;
     return output;
   }
-  auto schedule = std::make_shared<Schedule>(BuildSchedule(
-      plan, input.period.placed, static_cast<uint32_t>(input.period.trace.launches.size()),
-      input.piece_bytes, input.touches));
-  schedule->bound_seconds = policy::BoundSafe(input.period.trace, input.capacity);
-  schedule->trace = std::make_shared<const policy::Trace>(std::move(input.period.trace));
+  auto schedule = std::make_shared<Schedule>(
+      BuildSchedule(plan, placed, output.length, input.piece_bytes, input.touches));
+  schedule->bound_seconds = policy::BoundSafe(trace, input.capacity);
+  schedule->trace = std::make_shared<const policy::Trace>(std::move(trace));
   schedule->signatures = std::move(input.period.signatures);
-  schedule->identities = std::move(input.period.identities);
+  for (const policy::SeenLaunch& launch : input.period.seen.launches) {
+    schedule->identities.push_back(launch.kernel);
+  }
   output.schedule = std::move(schedule);
   return output;
 }

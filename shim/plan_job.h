@@ -15,6 +15,8 @@ namespace atp::shim {
 
 struct PlanInput {
   Recorder::Period period;
+  policy::LinkRates link;
+  bool durations_known = false;  // those in `period`; otherwise they are assumed
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
   uint64_t frees = 0;        // of the loop when the request was made
@@ -24,11 +26,13 @@ struct PlanInput {
 };
 
 struct PlanOutput {
-  std::shared_ptr<const Schedule> schedule;  // null: `why` says what does not fit
+  std::shared_ptr<const Schedule> schedule;  // null: nothing to do, or `why` says what does not fit
+  // All that the period touches fits. What it needs comes by itself and stays; making room for it
+  // would only take away what the next phase needs.
+  bool fits = false;
   std::string why;
   uint64_t frees = 0;  // as in the input
-  uint32_t phase = 0;
-  uint32_t length = 0;  // launches of the period
+  uint32_t phase = 0, length = 0;  // `length`: launches of the period
 };
 
 PlanOutput MakeSchedule(PlanInput input);

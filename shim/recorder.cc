@@ -1,24 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/recorder.h"
 
+#include <string.h>
+
 #include <algorithm>
 
+#include "shim/functions.h"
+
 namespace atp::shim {
+namespace {
+
+uint64_t Mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+  return hash ^ (hash >> 29);
+}
+
+size_t BytesOf(const LaunchArguments& arguments) {
+  if (arguments.packed != nullptr) return arguments.packed_bytes;
+  if (arguments.info == nullptr || arguments.parameters == nullptr) return 0;
+  size_t end = 0;
+  for (const Parameter& p : arguments.info->parameters) {
+    end = std::max<size_t>(end, p.offset + p.bytes);
+  }
+  return end;
+}
+
+}  // namespace
 
 void Recorder::Record(const LaunchView& launch) {
-  if (entries_.empty()) {
-    entries_.resize(kLaunches);
-    touches_.resize(kTouches);
+  if (entries_ == nullptr) {
+    entries_ = std::make_unique_for_overwrite<Entry[]>(kLaunches);
+    touches_ = std::make_unique_for_overwrite<TouchEntry[]>(kTouches);
+    arguments_ = std::make_unique_for_overwrite<char[]>(kArgumentBytes);
   }
   Entry& entry = entries_[launches_++ % kLaunches];
   entry.signature = launch.signature;
   entry.identity = launch.identity;
+  entry.shape = launch.arguments.shape;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
   for (size_t i = 0; i < launch.touch_count; ++i) {
     const Touch& t = launch.touches[i];
-    touches_[touched_++ % kTouches] = {t.allocation->id, t.reads, t.writes};
+    touches_[touched_++ % kTouches] = {t.allocation->id, t.offset, t.bytes, t.reads, t.writes};
   }
+  RecordArguments(launch.arguments, &entry);
+}
+
+void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {
+  constexpr size_t kMost = 32764;  // what a launch can be given (CUDA programming guide)
+  size_t bytes = BytesOf(arguments);
+  if (bytes > kMost) bytes = 0;
+  const uint64_t left = kArgumentBytes - argument_bytes_ % kArgumentBytes;
+  if (bytes > left) argument_bytes_ += left;
+  entry->first_argument = argument_bytes_;
+  entry->argument_bytes = static_cast<uint32_t>(bytes);
+  if (bytes == 0) return;
+  char* to = &arguments_[argument_bytes_ % kArgumentBytes];
+  argument_bytes_ += bytes;
+  if (arguments.packed != nullptr) {
+    memcpy(to, arguments.packed, bytes);
+    return;
+  }
+  memset(to, 0, bytes);  // holes between parameters
+  for (size_t i = 0; i < arguments.info->parameters.size(); ++i) {
+    const Parameter& p = arguments.info->parameters[i];
+    memcpy(to + p.offset, arguments.parameters[i], p.bytes);
+  }
+}
+
+// Equal for launches of one kernel that differ in their pointers only. `addresses`: those that the
+// launch was given, of our memory; sorted.
+uint64_t Recorder::ShapeOf(const Entry& entry, const std::vector<uint64_t>& addresses) const {
+  uint64_t hash = 0x51ED270B;
+  for (const uint32_t n : entry.shape.grid) hash = Mix(hash, n);
+  for (const uint32_t n : entry.shape.block) hash = Mix(hash, n);
+  // Not known: like no other.
+  const bool known =
+      entry.argument_bytes > 0 && argument_bytes_ - entry.first_argument <= kArgumentBytes;
+  if (!known) return Mix(hash, entry.first_touch);
+  const char* from = &arguments_[entry.first_argument % kArgumentBytes];
+  for (uint32_t at = 0; at < entry.argument_bytes; at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, from + at, std::min<size_t>(sizeof word, entry.argument_bytes - at));
+    const bool pointer = std::binary_search(addresses.begin(), addresses.end(), word);
+    hash = Mix(hash, pointer ? 0 : word);
+  }
+  return hash;
+}
+
+void Recorder::Period::Add(Allocation* allocation) {
+  // Advice that a write has ended twice already is not given a third time.
+  constexpr uint8_t kGivenUp = 2;
+  allocations.push_back(allocation);
+  mapped.push_back(allocation->mapped_bytes);
+  written_anyway.push_back(allocation->read_mostly_broken >= kGivenUp);
+  seen.allocations.push_back(allocation->bytes);
 }
 
 Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seconds,
@@ -29,38 +105,30 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   if (touched_ - entries_[begin % kLaunches].first_touch > kTouches) return period;
 
   std::unordered_map<uint64_t, uint32_t> index;
-  period.trace.launches.resize(length);
+  std::vector<uint64_t> addresses;
   for (uint32_t i = 0; i < length; ++i) {
     const Entry& entry = entries_[(begin + i) % kLaunches];
     period.signatures.push_back(entry.signature);
-    period.identities.push_back(entry.identity);
-    policy::Launch& launch = period.trace.launches[i];
+    policy::SeenLaunch launch;
+    launch.kernel = entry.identity;
     launch.seconds = i < seconds.size() ? seconds[i] : 0;
+    launch.first_touch = static_cast<uint32_t>(period.seen.touches.size());
+    launch.touch_count = entry.touch_count;
+    addresses.clear();
     for (uint32_t k = 0; k < entry.touch_count; ++k) {
       const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
-      const auto [it, added] = index.try_emplace(touch.allocation_id, period.placed.size());
-      if (added) {
-        const auto alive = live.find(touch.allocation_id);
-        if (alive == live.end()) return period;
-        Allocation* a = alive->second;
-        period.placed.push_back({a, 0, a->mapped_bytes, i, /*written=*/false});
-        policy::Tensor tensor;
-        tensor.bytes = a->mapped_bytes;
-        period.trace.tensors.push_back(std::move(tensor));
-      }
-      const auto add_once = [&](std::vector<uint32_t>& list) {
-        if (std::find(list.begin(), list.end(), it->second) == list.end()) {
-          list.push_back(it->second);
-        }
-      };
-      // Advice that a write has ended twice already is not given a third time.
-      constexpr uint8_t kGivenUp = 2;
-      const bool writes =
-          touch.writes || period.placed[it->second].allocation->read_mostly_broken >= kGivenUp;
-      if (touch.reads) add_once(launch.reads);
-      if (writes) add_once(launch.writes);
-      period.placed[it->second].written |= writes;
+      const auto alive = live.find(touch.allocation_id);
+      if (alive == live.end()) return period;
+      Allocation* a = alive->second;
+      const auto [it, added] = index.try_emplace(touch.allocation_id, period.allocations.size());
+      if (added) period.Add(a);
+      period.seen.touches.push_back(
+          {it->second, touch.offset, touch.bytes, touch.reads, touch.writes});
+      addresses.push_back(a->address + touch.offset);
     }
+    std::sort(addresses.begin(), addresses.end());
+    launch.shape = ShapeOf(entry, addresses);
+    period.seen.launches.push_back(launch);
   }
   period.usable = true;
   return period;

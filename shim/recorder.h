@@ -10,9 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "policy/trace.h"
+#include "policy/sight.h"
 #include "shim/loop.h"
-#include "shim/schedule.h"
 
 namespace atp::shim {
 
@@ -21,13 +20,18 @@ class Recorder {
   static constexpr uint32_t kLaunches =
       1u << 16;  // the longest period that can be planned is half of it
   static constexpr uint32_t kTouches = 1u << 19;
+  static constexpr uint32_t kArgumentBytes = 1u << 23;  // of all launches remembered
 
   void Record(const LaunchView& launch);
 
   struct Period {
-    policy::Trace trace;  // tensors[i] lies at placed[i]
-    std::vector<Placed> placed;
-    std::vector<uint64_t> signatures, identities;  // of the launches
+    policy::SeenPeriod seen;
+    std::vector<Allocation*> allocations;  // those of `seen`
+    // Their sizes as mapped, and whether ReadMostly is not to be advised again.
+    std::vector<uint64_t> mapped;
+    std::vector<bool> written_anyway;
+    std::vector<uint64_t> signatures;  // of the launches
+    void Add(Allocation* allocation);
     bool usable =
         false;  // false: a touched allocation is gone, or the period is longer than the memory
   };
@@ -45,18 +49,26 @@ class Recorder {
 
  private:
   struct Entry {
-    uint64_t signature = 0, identity = 0;
-    uint32_t touch_count = 0;
-    uint64_t first_touch = 0;  // counted from the start; taken modulo kTouches
+    uint64_t signature, identity;
+    LaunchShape shape;
+    uint32_t touch_count;
+    uint32_t argument_bytes;   // 0: not known, or no kernel
+    uint64_t first_touch;      // counted from the start; taken modulo kTouches
+    uint64_t first_argument;  // likewise, modulo kArgumentBytes; never wraps inside a launch
   };
   struct TouchEntry {
-    uint64_t allocation_id;
+    uint64_t allocation_id, offset, bytes;
     bool reads, writes;
   };
 
-  std::vector<Entry> entries_;
-  std::vector<TouchEntry> touches_;
-  uint64_t launches_ = 0, touched_ = 0;
+  void RecordArguments(const LaunchArguments& arguments, Entry* entry);
+  uint64_t ShapeOf(const Entry& entry, const std::vector<uint64_t>& addresses) const;
+
+  // Not initialised: pages are taken as they fill.
+  std::unique_ptr<Entry[]> entries_;
+  std::unique_ptr<TouchEntry[]> touches_;
+  std::unique_ptr<char[]> arguments_;
+  uint64_t launches_ = 0, touched_ = 0, argument_bytes_ = 0;
 };
 
 // Before a planned period has run no duration is known, faults hide them. A plan for launches that

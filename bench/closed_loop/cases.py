@@ -47,6 +47,13 @@ def words(text):
     return tuple(text.split())
 
 
+# The same network through the allocators that frameworks bring (examples/support/allocators.h).
+def residual(allocator, allowed):
+    return Case(allocator, "train_residual", smoke=False, allowed=allowed,
+                quick=words(f"--allocator {allocator} --blocks 6 --width 256 --batch 64 --arena 52"),
+                full=words(f"--allocator {allocator} --blocks 64 --width 512 --batch 128 --arena 1750"))
+
+
 CASES = {case.name: case for case in (
     Case("transformer", "train_transformer", oversubscriptions=TIGHT, smoke=False,
          quick=words("--layers 1 --width 1024 --heads 8 --sequence 16"),
@@ -84,4 +91,9 @@ CASES = {case.name: case for case in (
     Case("kmeans", "kmeans",
          quick=words("--chunks 20 --points 16384 --dimensions 64 --clusters 4"),
          full=words("--chunks 32 --points 131072 --dimensions 64 --clusters 4")),
+    residual("plain", 1.07),
+    residual("async", 1.07),
+    residual("caching", 1.10),
+    residual("expandable", 1.10),
+    residual("arena", 1.15),
 )}

@@ -15,7 +15,7 @@ inline Learned SampleLearned(uint64_t scale = 1, uint64_t seed = 0) {
   learned.h2d = learned.d2h = 12e9;
   LearnedPhase phase;
   for (uint32_t slot = 0; slot < 4; ++slot)
-    phase.tensors.push_back({scale * (slot + 1) << 21, slot});
+    phase.tensors.push_back({scale * (slot + 1) << 21, 0, scale * (slot + 1) << 21, slot});
   for (uint32_t i = 0; i < 6; ++i) {
     phase.launches.push_back({100 + i + seed, 7, 1e-3 * (i + 1), {i % 4}, {(i + 1) % 4}});
   }

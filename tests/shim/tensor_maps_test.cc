@@ -77,7 +77,7 @@ class TensorMapLaunch : public testing::Test {
     void* parameters[] = {&scalar, map};
     const auto function = reinterpret_cast<CUfunction>(0x7700);
     Observation observation(1, nullptr, nullptr, false);
-    ObserveParameters(&observation, FunctionOf(function), parameters, nullptr);
+    ObserveParameters(&observation, FunctionOf(function), LaunchShape{}, parameters, nullptr);
     return {observation.touches().begin(), observation.touches().end()};
   }
   Record* record_;

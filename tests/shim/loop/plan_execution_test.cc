@@ -48,11 +48,14 @@ class Training {
     for (Allocation& a : allocations_) residency.Add(&a);
 
     PlanInput input;
-    input.period.trace = trace;
-    input.period.trace.link.h2d = input.period.trace.link.d2h = kRate * 1e9;
-    for (uint32_t t = 0; t < allocations_.size(); ++t) {
-      input.period.placed.push_back({&allocations_[t], 0, allocations_[t].mapped_bytes, first_[t]});
+    input.period.seen = seen_;
+    input.period.written_anyway.resize(allocations_.size());
+    for (Allocation& a : allocations_) {
+      input.period.allocations.push_back(&a);
+      input.period.mapped.push_back(a.mapped_bytes);
     }
+    input.link.h2d = input.link.d2h = kRate * 1e9;
+    input.durations_known = true;
     input.period.usable = true;
     input.capacity = capacity;
     input.piece_bytes = kGranule;
@@ -94,7 +97,6 @@ class Training {
     most_resident = world.most_resident;
   }
 
-  policy::Trace trace;
   uint64_t capacity = 0, faults = 0, early_fetches = 0, most_resident = 0;
   double achieved = 0, promise = 0, bound = 0;
 
@@ -108,21 +110,19 @@ class Training {
     a.address = next_address_;
     next_address_ += a.bytes;
     allocations_.push_back(a);
-    policy::Tensor tensor;
-    tensor.bytes = a.bytes;
-    trace.tensors.push_back(tensor);
-    first_.push_back(UINT32_MAX);
+    seen_.allocations.push_back(a.bytes);
     return static_cast<uint32_t>(allocations_.size() - 1);
   }
   void AddLaunch(const std::vector<uint32_t>& touched) {
-    policy::Launch launch;
+    policy::SeenLaunch launch;
+    launch.kernel = seen_.launches.size();
     launch.seconds = static_cast<double>(shape_.launch_ns) * 1e-9;
-    launch.reads = launch.writes = touched;
-    const auto position = static_cast<uint32_t>(trace.launches.size());
-    trace.launches.push_back(launch);
+    launch.first_touch = static_cast<uint32_t>(seen_.touches.size());
+    launch.touch_count = static_cast<uint32_t>(touched.size());
+    seen_.launches.push_back(launch);
     std::vector<uint64_t> granules;
     for (uint32_t t : touched) {
-      first_[t] = std::min(first_[t], position);
+      seen_.touches.push_back({t, 0, 0, true, true});
       const Allocation& a = allocations_[t];
       for (uint64_t at = 0; at < a.bytes; at += kGranule) granules.push_back(a.address + at);
     }
@@ -131,7 +131,8 @@ class Training {
 
   Shape shape_;
   std::vector<Allocation> allocations_;
-  std::vector<uint32_t> state_, activations_, first_;
+  policy::SeenPeriod seen_;
+  std::vector<uint32_t> state_, activations_;
   std::vector<std::vector<uint64_t>> granules_;
   uint64_t next_address_ = kGranule;
 };
