@@ -469,4 +469,16 @@ void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent
   if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
 }
 
+bool DeviceLoop::WaitForProgram() {
+  if (mode_.load(std::memory_order_relaxed) != Mode::kWatch) return false;
+  Lock lock(traffic_.mutex());
+  if (!traffic_.active()) return false;
+  const std::vector<CUevent> events = streams_.Everything();
+  if (events.empty()) return false;
+  if (turns_) executor_->AwaitEvents(lock, events);
+  lock.unlock();
+  return std::all_of(events.begin(), events.end(),
+                     [&](CUevent event) { return hints_.Synchronize(event); });
+}
+
 }  // namespace atp::shim

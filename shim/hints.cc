@@ -131,6 +131,11 @@ CUresult DriverHints::Record(CUevent event, CUstream stream, bool per_thread) {
   return record(event, stream);
 }
 
+bool DriverHints::Synchronize(CUevent event) {
+  WithContext current(context_);
+  return real().cuEventSynchronize(event) == CUDA_SUCCESS;
+}
+
 CUresult DriverHints::StreamWait(CUstream stream, bool per_thread, CUevent event) {
   WithContext current(context_);
   const auto wait = per_thread && real().cuStreamWaitEvent_ptsz != nullptr

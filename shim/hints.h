@@ -33,6 +33,7 @@ class DriverHints : public HintPort {
   CUresult Record(CUevent event, CUstream stream, bool per_thread) override;
   CUresult StreamWait(CUstream stream, bool per_thread, CUevent event);
   bool Done(CUevent event) override;
+  bool Synchronize(CUevent event);  // blocks; false: the driver refused
   double Elapsed(CUevent begin, CUevent end) override;
   ThreadCalls Threads();
   static LaneCalls Lanes();  // null members on a real driver

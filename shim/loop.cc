@@ -65,6 +65,11 @@ void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) 
   ForEachLoop([&](DeviceLoop* loop) { loop->BeforeWait(kind, stream, per_thread, event); });
 }
 
+bool LoopWaitForProgram(int device) {
+  DeviceLoop* loop = LoopOf(device);
+  return loop != nullptr && loop->WaitForProgram();
+}
+
 void LoopOnStreamDestroy(CUstream stream) {
   ForEachLoop([&](DeviceLoop* loop) { loop->OnStreamDestroy(stream); });
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/managed.h"
 
+#include "shim/capture.h"
 #include "shim/host_memory.h"
+#include "shim/idle_ranges.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
 #include "shim/own_calls.h"
@@ -107,7 +109,8 @@ void Withdraw(Record* record) {
 Record* MapManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
   *result = CUDA_SUCCESS;
   const uint64_t mapped = RoundUpToGranule(bytes);
-  if (!TakeShare(device, mapped)) {
+  while (!TakeShare(device, mapped)) {
+    if (GiveBackIdle(device->ordinal)) continue;
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return nullptr;
   }
@@ -145,6 +148,7 @@ CUresult UnmapManaged(Record* record) {
 }
 
 void ForgetManaged(Record* record) {
+  ForgetIdle(record);
   Withdraw(record);
   GiveShare(record->device, record->mapped_bytes);
 }
@@ -153,6 +157,13 @@ bool WaitForContext(CUcontext context) {
   WithContext current(context);
   if (Learned()) LoopBeforeWait(Wait::kContext, nullptr, false, nullptr);
   return real().cuCtxSynchronize() == CUDA_SUCCESS;
+}
+
+bool WaitForUsesOf(const Record& record) {
+  if (Learned() && ContextsSeen() == 1 && !CaptureOpen() && LoopWaitForProgram(record.device)) {
+    return true;
+  }
+  return WaitForContext(record.context);
 }
 
 }  // namespace atp::shim

@@ -44,5 +44,8 @@ void ForgetManaged(Record* record);
 // Waits until a context has passed everything submitted, as a native free does. The loop hears of
 // it. False: the driver refused (a capture is open).
 bool WaitForContext(CUcontext context);
+// The same for the memory's context before the memory is used again: what movers have under way is
+// not waited for.
+bool WaitForUsesOf(const Record& record);
 
 }  // namespace atp::shim

@@ -10,6 +10,7 @@
 #include "shim/capture.h"
 #include "shim/findings.h"
 #include "shim/graph_program.h"
+#include "shim/idle_ranges.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
 #include "shim/native_sizes.h"
@@ -80,6 +81,17 @@ CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNati
   return result;
 }
 
+// Managed memory for one allocation; null as MapManaged.
+Record* TakeManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
+  const uint64_t mapped = RoundUpToGranule(bytes);
+  if (Record* record = TakeIdle(device, context, mapped)) {
+    record->bytes = bytes;
+    return record;
+  }
+  TrimIdle(device, mapped);
+  return MapManaged(device, context, bytes, result);
+}
+
 CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, size_t bytes) {
   CUresult result = CUDA_SUCCESS;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -87,7 +99,7 @@ CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, si
       *address = slot;
       return CUDA_SUCCESS;
     }
-    Record* record = MapManaged(device, context, kGranule, &result);
+    Record* record = TakeManaged(device, context, kGranule, &result);
     if (record == nullptr) break;
     if (!g_slabs.AddSlab(record, bytes)) {
       UnmapManaged(record);
@@ -95,6 +107,11 @@ CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, si
     }
   }
   return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, WhyNative::kSmall);
+}
+
+CUresult KeepOrUnmap(Record* record) {
+  const CUresult kept = KeepIdle(record);
+  return kept == CUDA_ERROR_NOT_SUPPORTED ? UnmapManaged(record) : kept;
 }
 
 // Native frees wait until the device has passed everything submitted; a slot of a slab owes the
@@ -105,10 +122,15 @@ CUresult ReleaseSlot(Record* record, uint64_t address) {
     return CUDA_ERROR_INVALID_VALUE;  // the driver's answer to a pointer inside an allocation, or
                                       // freed before
   }
-  WaitForContext(record->context);
+  WaitForUsesOf(*record);
   bool empty = false;
   if (!g_slabs.Give(record, address, &empty)) return CUDA_ERROR_INVALID_VALUE;
-  return empty ? UnmapManaged(record) : CUDA_SUCCESS;
+  return empty ? KeepOrUnmap(record) : CUDA_SUCCESS;
+}
+
+CUresult ReleaseManaged(Record* record) {
+  if (record->idle_order != 0) return CUDA_ERROR_INVALID_VALUE;  // freed before
+  return Watching() && WaitForUsesOf(*record) ? KeepOrUnmap(record) : UnmapManaged(record);
 }
 
 }  // namespace
@@ -139,14 +161,16 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
       break;
   }
   if (bytes < Slabs::kMaxBytes) {
-    const bool room = device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
+    // While memory moves, the driver's own free would wait for the movers too.
+    const bool room = !Watching() &&
+                      device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
     if (room || Settings().Disabled(kDisableSlabs)) {
       return PlaceNative(device, address, bytes, WhyNative::kSmall);
     }
     return PlaceInSlab(device, context, address, bytes);
   }
   CUresult result = CUDA_SUCCESS;
-  if (const Record* record = MapManaged(device, context, bytes, &result)) {
+  if (const Record* record = TakeManaged(device, context, bytes, &result)) {
     *address = record->address;
     return CUDA_SUCCESS;
   }
@@ -157,7 +181,7 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
   if (Record* record = g_tracker.Find(address)) {
     if (record->pooled) return ReleasePiece(record, address);
     if (record->slab != nullptr) return ReleaseSlot(record, address);
-    if (record->address == address) return UnmapManaged(record);
+    if (record->address == address) return ReleaseManaged(record);
     return real().cuMemFree_v2(address);
   }
   if (FreeTurned(address)) return CUDA_SUCCESS;
@@ -206,6 +230,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
   }
   const Record* record = g_tracker.Find(address);
   if (record == nullptr) return IsTurned(address, start, bytes);
+  if (record->idle_order != 0) return false;
   if (record->pooled) return PieceAround(address, start, bytes, nullptr);
   if (record->slab != nullptr) return g_slabs.Range(*record, address, start, bytes);
   *start = record->address;
@@ -231,6 +256,7 @@ void ResetPlacementAfterFork() {
   ResetDevicesAfterFork();
   ResetRangesAfterFork();
   ResetTurnedAfterFork();
+  ResetIdleAfterFork();
   ResetPoolsAfterFork();
   ResetGraphsAfterFork();
   ResetCallSitesAfterFork();

@@ -47,8 +47,9 @@ struct State {
   std::unordered_map<CUmemoryPool, std::unique_ptr<Pool>> pools;
   std::vector<std::unique_ptr<Pool>> retired;
   std::map<uint64_t, std::unique_ptr<Piece>> live;  // by address
-  // By pool and size class, the last freed at the end: a program that repeats gets the same pieces.
-  std::map<std::pair<Pool*, uint64_t>, std::vector<std::unique_ptr<Piece>>> idle;
+  // By pool and size class, then by address. The lowest one serves: equal sequences of requests get
+  // equal addresses, whatever the order of the frees before.
+  std::map<std::pair<Pool*, uint64_t>, std::map<uint64_t, std::unique_ptr<Piece>>> idle;
   std::vector<CUevent> events;
   uint64_t frees = 0;
 };
@@ -111,11 +112,11 @@ void CountIdle(const Piece& piece, bool idle) {
 std::unique_ptr<Piece> Reuse(Pool* pool, uint64_t bytes, CUstream stream, bool per_thread) {
   constexpr size_t kMostTried = 32;
   const uintptr_t key = KeyOf(stream, per_thread);
-  std::vector<std::unique_ptr<Piece>>& list = All().idle[{pool, ClassOf(bytes)}];
+  auto& list = All().idle[{pool, ClassOf(bytes)}];
   for (const bool same_stream : {true, false}) {
-    for (size_t tried = 0; tried < std::min(kMostTried, list.size()); ++tried) {
-      const size_t at = list.size() - 1 - tried;
-      Piece* piece = list[at].get();
+    size_t tried = 0;
+    for (auto at = list.begin(); at != list.end() && tried < kMostTried; ++at, ++tried) {
+      Piece* piece = at->second.get();
       if (piece->size < bytes) continue;
       const bool ordered = key != kAnyStream && piece->stream == key;
       if (same_stream ? !ordered : !Passed(piece)) continue;
@@ -123,8 +124,8 @@ std::unique_ptr<Piece> Reuse(Pool* pool, uint64_t bytes, CUstream stream, bool p
         All().events.push_back(piece->passed);
         piece->passed = nullptr;
       }
-      std::unique_ptr<Piece> taken = std::move(list[at]);
-      list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
+      std::unique_ptr<Piece> taken = std::move(at->second);
+      list.erase(at);
       CountIdle(*taken, false);
       return taken;
     }
@@ -143,16 +144,21 @@ void Unmap(std::unique_ptr<Piece> piece) {
   if (slabs.Give(piece->record, piece->address, &empty) && empty) UnmapManaged(piece->record);
 }
 
+void AddIdle(std::unique_ptr<Piece> piece) {
+  auto& list = All().idle[{piece->pool, Slabs::SlotBytes(piece->size)}];
+  list[piece->address] = std::move(piece);
+}
+
 // Gives back freed pieces that every stream has passed, the oldest first, until at most `keep`
 // bytes of the pool are in our hands.
 void TrimIdle(Pool* pool, uint64_t keep) {
   std::vector<std::unique_ptr<Piece>> passed;
   for (auto& [where, list] : All().idle) {
     if (where.first != pool) continue;
-    for (std::unique_ptr<Piece>& piece : list) {
+    for (auto& [address, piece] : list) {
       if (Passed(piece.get())) passed.push_back(std::move(piece));
     }
-    std::erase(list, nullptr);
+    std::erase_if(list, [](const auto& entry) { return entry.second == nullptr; });
   }
   std::sort(passed.begin(), passed.end(),
             [](const auto& a, const auto& b) { return a->freed < b->freed; });
@@ -161,7 +167,7 @@ void TrimIdle(Pool* pool, uint64_t keep) {
       CountIdle(*piece, false);
       Unmap(std::move(piece));
     } else {
-      All().idle[{pool, Slabs::SlotBytes(piece->size)}].push_back(std::move(piece));
+      AddIdle(std::move(piece));
     }
   }
 }
@@ -232,7 +238,7 @@ void MakeIdle(std::map<uint64_t, std::unique_ptr<Piece>>::iterator at, uintptr_t
   piece->freed = ++All().frees;
   piece->pool->used -= piece->size;
   CountIdle(*piece, true);
-  All().idle[{piece->pool, Slabs::SlotBytes(piece->size)}].push_back(std::move(piece));
+  AddIdle(std::move(piece));
 }
 
 CUevent TakeEvent() {
@@ -300,7 +306,7 @@ CUresult ReleasePiece(Record* record, CUdeviceptr address) {
     std::lock_guard lock(mutex);
     if (!All().live.contains(address)) return CUDA_ERROR_INVALID_VALUE;
   }
-  WaitForContext(record->context);
+  WaitForUsesOf(*record);
   std::lock_guard lock(mutex);
   const auto found = All().live.find(address);
   if (found == All().live.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -393,10 +399,11 @@ void ForgetPiecesOf(CUcontext context, int device) {
     return true;
   });
   for (auto& [where, list] : All().idle) {
-    std::erase_if(list, [&](const std::unique_ptr<Piece>& piece) {
-      if (!goes(*piece)) return false;
-      CountIdle(*piece, false);
-      piece->pool->reserved -= piece->size;
+    std::erase_if(list, [&](const auto& entry) {
+      const Piece& piece = *entry.second;
+      if (!goes(piece)) return false;
+      CountIdle(piece, false);
+      piece.pool->reserved -= piece.size;
       return true;
     });
   }
@@ -407,7 +414,7 @@ void ForgetStreamOfPieces(CUstream stream) {
   const auto key = reinterpret_cast<uintptr_t>(stream);
   std::lock_guard lock(mutex);
   for (auto& [where, list] : All().idle) {
-    for (const std::unique_ptr<Piece>& piece : list) {
+    for (auto& [address, piece] : list) {
       if (piece->stream == key) piece->stream = kAnyStream;
     }
   }

@@ -32,6 +32,19 @@ void ProgramStreams::Mark(LaunchMark* mark) {
   }
 }
 
+std::vector<CUevent> ProgramStreams::Everything() {
+  std::vector<CUevent> events;
+  for (size_t i = 0; i < streams_.size(); ++i) {
+    if (!Record(&wait_events_[i], streams_[i])) return {};
+    events.push_back(wait_events_[i]);
+  }
+  // Those that are not blocking and launched nothing that was seen have nothing to wait for that
+  // touches managed memory.
+  if (!Record(&legacy_, {CU_STREAM_LEGACY, false})) return {};
+  events.push_back(legacy_);
+  return events;
+}
+
 LaunchMark ProgramStreams::Awaited(Wait kind, CUstream stream, bool per_thread, CUevent event) {
   LaunchMark mark;
   if (kind == Wait::kEvent) {

@@ -25,6 +25,9 @@ class ProgramStreams {
   void RecordOnFirst(CUevent event);
   // ... on all streams. The mark's events are made when it has none yet.
   void Mark(LaunchMark* mark);
+  // As events, all that the program has submitted: on the streams remembered and on every other one
+  // that waits for the legacy default stream. Empty: a stream could not be asked.
+  std::vector<CUevent> Everything();
   // What the program is about to wait for, as events.
   LaunchMark Awaited(Wait kind, CUstream stream, bool per_thread, CUevent event);
 
@@ -38,6 +41,7 @@ class ProgramStreams {
   DriverHints* hints_;
   std::vector<Stream> streams_;
   std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
+  CUevent legacy_ = nullptr;
 };
 
 }  // namespace atp::shim

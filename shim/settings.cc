@@ -208,7 +208,7 @@ bool ParseDisable(const char* text, uint32_t* mask) {
                 {"slabs", kDisableSlabs},       {"asynctwins", kDisableAsyncTwins},
                 {"deepbind", kDisableDeepbind}, {"vmm", kDisableVmm},
                 {"pools", kDisablePools},       {"graphs", kDisableGraphs},
-                {"demand", kDisableDemand}};
+                {"demand", kDisableDemand},     {"heap", kDisableHeap}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
   uint32_t parsed = 0;

@@ -52,6 +52,7 @@ enum Disable : uint32_t {
   kDisablePools = 1u << 10,
   kDisableGraphs = 1u << 11,
   kDisableDemand = 1u << 12,
+  kDisableHeap = 1u << 13,
 };
 
 struct Configuration {

@@ -37,6 +37,7 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->read_mostly_broken = 0;
   record->slab = nullptr;
   record->pooled = false;
+  record->idle_order = 0;
   record->next = nullptr;
   record->slot = static_cast<uint32_t>(slot);  // all of it before readers can find it
   if (slot < 0 || !SetGranules(address, mapped_bytes, record)) {

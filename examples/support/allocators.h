@@ -128,13 +128,16 @@ inline void CheckDriver(CUresult result, const char* what) {
 }
 
 class ExpandableAllocator : public PooledAllocator {
+ public:
+  ExpandableAllocator() { CHECK_CUDA(cudaFree(nullptr)); }  // the driver's calls want a context
+
  private:
   struct Range {
     CUdeviceptr begin = 0;
     size_t mapped = 0;
   };
   void Grow(bool large, BlockPool* pool, size_t bytes) override {
-    constexpr size_t kReserved = size_t{1} << 36;
+    constexpr size_t kReserved = size_t{1} << 34;
     Range& range = ranges_[large];
     if (range.begin == 0) {
       DRIVER_CALL(cuMemAddressReserve, &range.begin, kReserved, 0, 0, 0);

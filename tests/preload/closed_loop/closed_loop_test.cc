@@ -2,27 +2,18 @@
 // The whole loop: an unmodified program on a card that is too small, under the real library, on the
 // simulated machine, in virtual time.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <regex>
 #include <string>
 #include <vector>
 
-#include "tests/preload/child.h"
+#include "tests/preload/closed_loop/launch.h"
 
 namespace atp::preload {
 namespace {
-
-struct Outcome {
-  Finished finished;
-  std::vector<double> iteration_ms;
-  std::string results;  // everything printed, but for the times
-  nlohmann::json stats;
-};
 
 // A training run of 54 MiB in tensors of 1 to 4 MiB, or a sweep of 64 MiB.
 const std::vector<std::string> kTrain = {ATP_EXAMPLES "/train_transformer",
@@ -36,32 +27,6 @@ const std::vector<std::string> kTrain = {ATP_EXAMPLES "/train_transformer",
                                          "8"};
 const std::vector<std::string> kSweep = {ATP_EXAMPLES "/stream_sweep", "--layers", "16", "--passes",
                                          "8"};
-
-Outcome Launch(const std::vector<std::string>& command, const std::string& memory,
-               Environment environment) {
-  static int runs = 0;
-  const std::string stats = testing::TempDir() + "closed_loop." + std::to_string(getpid()) + "." +
-                            std::to_string(++runs) + ".json";
-  environment["LD_LIBRARY_PATH"] = ATP_SIM_FOLDER;
-  environment["ATP_SIM_GPU"] = "tiny";
-  environment["ATP_SIM_MEMORY"] = memory;
-  environment["ATP_SIM_STATS"] = stats;
-  const auto policy = environment.find("ATP_POLICY");
-  if (policy == environment.end() || policy->second != "off") {
-    environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
-  }
-  Outcome outcome;
-  outcome.finished = RunChild(command, environment);
-  static const std::regex time("ms ([0-9.]+)");
-  const std::string& out = outcome.finished.out;
-  for (std::sregex_iterator it(out.begin(), out.end(), time), end; it != end; ++it) {
-    outcome.iteration_ms.push_back(std::stod((*it)[1]));
-  }
-  outcome.results = std::regex_replace(out, time, "");
-  std::ifstream(stats) >> outcome.stats;
-  unlink(stats.c_str());
-  return outcome;
-}
 
 class ClosedLoop : public testing::TestWithParam<std::vector<std::string>> {
  protected:
