@@ -81,6 +81,8 @@ std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
     const SeenTouch& touch = period.touches[t];
     const auto winner = winners.find(of);
     if (winner == winners.end() || touch.offset >= period.allocations[touch.allocation]) return;
+    // Nothing says that an allocation with one pointer into it holds more than one object.
+    if (winner->second < reaches[t] && cuts[touch.allocation].size() == 1) return;
     reaches[t] = std::min(winner->second, period.allocations[touch.allocation] - touch.offset);
   });
   return reaches;

@@ -90,13 +90,8 @@ void TrimIdle(Device* device, uint64_t bytes) {
   }
 }
 
-bool GiveBackIdle(int device) {
-  bool any = false;
-  while (Record* record = TakeOldest(device)) {
-    UnmapManaged(record);
-    any = true;
-  }
-  return any;
+void GiveBackIdle(int device) {
+  while (Record* record = TakeOldest(device)) UnmapManaged(record);
 }
 
 void ForgetIdle(Record* record) {

@@ -23,8 +23,7 @@ Record* TakeIdle(Device* device, CUcontext context, uint64_t mapped_bytes);
 // Before memory for `bytes` more is mapped: unmaps what was given back first, until what the device's
 // books hold is at most a quarter more than what has been in use at once.
 void TrimIdle(Device* device, uint64_t bytes);
-// Unmaps all of a device. False: there was none.
-bool GiveBackIdle(int device);
+void GiveBackIdle(int device);    // unmaps all of a device
 void ForgetIdle(Record* record);  // the driver has taken it, or will
 void ResetIdleAfterFork();
 

@@ -47,12 +47,13 @@ void SayOnceThatMemoryMoves(const Device& device) {
 }
 
 // What fits the device's budget needs no promise of the host. Adds to the promise, or refuses.
-bool Promise(const Device& device, uint64_t bytes) {
+bool Promise(const Device& device, uint64_t bytes, bool say) {
   const uint64_t before = promised.fetch_add(bytes, std::memory_order_relaxed);
   if (before + bytes <= ManagedRoom(device)) return true;
   const uint64_t share = HostShare();
   if (before + bytes <= share) return true;
   promised.fetch_sub(bytes, std::memory_order_relaxed);
+  if (!say) return false;
   ATP_LOG_ERROR(
       "out of memory: %s asked, %s already promised; what exceeds device %d's budget of "
       "%s must fit this process's share of host memory, %s. Remedy: use less, free host "
@@ -69,8 +70,8 @@ void StartLoopOnce(int device, CUcontext context) {
 
 }  // namespace
 
-bool TakeShare(Device* device, uint64_t bytes) {
-  if (!Promise(*device, bytes)) return false;
+bool TakeShare(Device* device, uint64_t bytes, bool say) {
+  if (!Promise(*device, bytes, say)) return false;
   device->managed.fetch_add(bytes, std::memory_order_relaxed);
   device->ever_managed.store(true, std::memory_order_relaxed);
   WatchIfNear(*device);
@@ -109,8 +110,10 @@ void Withdraw(Record* record) {
 Record* MapManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
   *result = CUDA_SUCCESS;
   const uint64_t mapped = RoundUpToGranule(bytes);
-  while (!TakeShare(device, mapped)) {
-    if (GiveBackIdle(device->ordinal)) continue;
+  const bool got_share =
+      TakeShare(device, mapped, /*say=*/false) ||
+      (GiveBackIdle(device->ordinal), TakeShare(device, mapped, /*say=*/true));
+  if (!got_share) {
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return nullptr;
   }

@@ -62,6 +62,13 @@ TEST(PredictReaches, AGapBehindATensorIsNoPartOfIt) {
   EXPECT_EQ(reaches[2], 8 * kMiB);  // not the 48 that are left of the allocation
 }
 
+TEST(PredictReaches, AnAllocationWithOnePointerIsOneTensorWhateverOthersOfItsClassReach) {
+  SeenPeriod period = Period({{1, 7, 0, 0}, {1, 7, 0, 0}, {1, 7, 0, 0}, {1, 7, 0, 0}});
+  period.allocations = {8 * kMiB, 8 * kMiB, 8 * kMiB, 64 * kMiB};
+  for (uint32_t t = 0; t < 4; ++t) period.touches[t].allocation = t;
+  EXPECT_EQ(PredictReaches(period)[3], 64 * kMiB);
+}
+
 TEST(PredictReaches, OfAnotherShapeNothingIsConcluded) {
   const auto reaches =
       PredictReaches(Period({{1, 7, 0, 0}, {1, 7, 8 * kMiB, 0}, {1, 8, 16 * kMiB, 0}}));
