@@ -187,9 +187,8 @@ class Network {
     Tensor d_rectified = Make(wide), d_up = Make(wide);
     RunGemm<false, true>(d_out.data(), Of(b, 2).weights.data(), d_rectified.data(), rows_,
                          4 * width_, width_);
-    RectifyBackward<<<Blocks(wide, kFlatThreads), kFlatThreads>>>(tape->up.data(),
-                                                                  d_rectified.data(), d_up.data(),
-                                                                  wide);
+    RectifyBackward<<<Blocks(wide, kFlatThreads), kFlatThreads>>>(
+        tape->up.data(), d_rectified.data(), d_up.data(), wide);
     tape->up.Reset();
     d_rectified.Reset();
     WeightGradients(b, 0, tape->in, d_up, width_, 4 * width_);

@@ -70,9 +70,8 @@ std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
                                  : ToNextCut(touch, cuts[touch.allocation], end);
   }
   std::map<Class, Votes> classes;
-  ForEachUnknown(period, [&](const Class& of, uint32_t t) {
-    classes[of].Add(period.touches[t], reaches[t]);
-  });
+  ForEachUnknown(
+      period, [&](const Class& of, uint32_t t) { classes[of].Add(period.touches[t], reaches[t]); });
   std::map<Class, Bytes> winners;
   for (const auto& [of, votes] : classes) {
     if (const Bytes reach = votes.Winner(); reach > 0) winners.emplace(of, reach);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sight inside allocations: from the pointers that the launches of a period were given to the bytes
 // that they touch. Frameworks keep many tensors in one large allocation, and a pointer does not say
-// how far its kernel reaches. Two kinds of evidence cost nothing at run time (the MSched paper finds
-// extents by the second, measured with instrumentation):
+// how far its kernel reaches. Two kinds of evidence cost nothing at run time (the MSched paper
+// finds extents by the second, measured with instrumentation):
 //   cuts     a pointer into the same allocation begins another object, so a kernel reaches no
 //            farther than to the next pointer that the period shows;
 //   classes  the same kernel with the same geometry and scalars reaches equally far from an
 //            argument, whatever tensor it is given. Where most launches of a class agree, the odd
 //            ones follow: a cut that came from another use of the memory (a cache that splits a
-//            freed block) does not shorten them, and a gap behind the tensor does not lengthen them.
+//            freed block) does not shorten them, and a gap behind the tensor does not lengthen
+//            them.
 // A wrong reach costs time, never data: too short and the rest faults, too long and it is moved for
 // nothing. Pure functions; any thread. O(t log t) for t touches, memory linear in touches plus
 // what the atoms list.
@@ -38,7 +39,8 @@ struct SeenLaunch {
 struct SeenPeriod {
   std::vector<Bytes> allocations;  // sizes
   std::vector<SeenLaunch> launches;
-  std::vector<SeenTouch> touches;  // those of a launch stand together, in the order of its arguments
+  std::vector<SeenTouch>
+      touches;  // those of a launch stand together, in the order of its arguments
 };
 
 // For each touch the bytes from its pointer on: what is known, or else what cuts and classes say.

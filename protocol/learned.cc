@@ -32,7 +32,8 @@ Offset<wire::LearnedPhase> Add(const LearnedPhase& phase, FlatBufferBuilder* to)
     uses.insert(uses.end(), l.writes.begin(), l.writes.end());
   }
   std::vector<wire::LearnedTensor> tensors;
-  for (const LearnedTensor& t : phase.tensors) tensors.emplace_back(t.bytes, t.offset, t.length, t.slot, 0);
+  for (const LearnedTensor& t : phase.tensors)
+    tensors.emplace_back(t.bytes, t.offset, t.length, t.slot, 0);
   const auto launch_rows = to->CreateVectorOfStructs(launches);
   const auto use_rows = to->CreateVector(uses);
   const auto tensor_rows = to->CreateVectorOfStructs(tensors);

@@ -24,7 +24,7 @@ struct Fingerprint {
 };
 
 struct LearnedTensor {
-  uint64_t bytes = 0;  // of the allocation
+  uint64_t bytes = 0;               // of the allocation
   uint64_t offset = 0, length = 0;  // of the part that is used together
   uint32_t slot = 0;
   bool operator==(const LearnedTensor&) const = default;

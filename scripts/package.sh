@@ -64,6 +64,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/stage" >"$work/log" || { cat "$work/log" >&2; die "cmake --install"; }
 rm -f "$build/install_manifest.txt"  # this was not the user's installation
+# The daemon is not in the packages yet: it needs SQLite and libmicrohttpd.
+rm -rf "$work/stage/bin/atpd" "$work/stage/lib/systemd"
 mapfile -t files < <(find "$work/stage/bin" "$work/stage/lib" -type f)
 strip --strip-unneeded "${files[@]}"
 glibc=$(newest_glibc "${files[@]}")

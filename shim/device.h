@@ -25,10 +25,11 @@ struct Device {
   // Bytes that the program holds: mapped by our placement; plain, as far as seen; and of these,
   // small allocations that placement left plain.
   std::atomic<uint64_t> managed{0}, native{0}, packed{0};
-  // Of the managed bytes those that the program has freed and that wait for reuse; and the most that
-  // was not.
+  // Of the managed bytes those that the program has freed and that wait for reuse; and the most
+  // that was not.
   std::atomic<uint64_t> idle{0}, most_in_use{0};
   std::atomic<bool> ever_managed{false};
+  std::atomic<uint32_t> small_frees{0};  // of packed ones, while launches are watched
 };
 
 // Null: no current context, or the driver refused a basic question.

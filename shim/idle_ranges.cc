@@ -16,7 +16,7 @@ namespace {
 using Size = std::tuple<int, CUcontext, uint64_t>;  // device, context, bytes
 
 struct State {
-  std::map<Size, std::map<uint64_t, Record*>> by_size;      // then by address
+  std::map<Size, std::map<uint64_t, Record*>> by_size;   // then by address
   std::map<std::pair<int, uint64_t>, Record*> by_order;  // device, idle_order: the oldest first
   uint64_t given = 0;
 };

@@ -83,7 +83,7 @@ void LoopBeforeLaunch(const LaunchView& launch);  // before the launch is submit
                                                   // what it needs has been issued
 void LoopAfterLaunch(const LaunchView& launch);   // after it was submitted
 void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread,
-                    CUevent event);         // the program is about to block
+                    CUevent event);  // the program is about to block
 // Waits until the device has passed all that the program has submitted, and not for what movers
 // have. False: nothing moves there, or the driver refused; the caller waits for the whole context.
 bool LoopWaitForProgram(int device);

@@ -105,8 +105,8 @@ protocol::LearnedPhase LearnedFrom(const PhaseState& phase, uint64_t capacity) {
   const auto length = static_cast<uint32_t>(schedule.signatures.size());
   protocol::LearnedPhase out;
   for (const Placed& tensor : schedule.tensors) {
-    out.tensors.push_back({tensor.allocation->mapped_bytes, tensor.offset, tensor.bytes,
-                           tensor.allocation->slot});
+    out.tensors.push_back(
+        {tensor.allocation->mapped_bytes, tensor.offset, tensor.bytes, tensor.allocation->slot});
   }
   for (uint32_t i = 0; i < length; ++i) {
     const uint32_t at = (phase.beginning.rotation + i) % length;

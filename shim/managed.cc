@@ -110,9 +110,8 @@ void Withdraw(Record* record) {
 Record* MapManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
   *result = CUDA_SUCCESS;
   const uint64_t mapped = RoundUpToGranule(bytes);
-  const bool got_share =
-      TakeShare(device, mapped, /*say=*/false) ||
-      (GiveBackIdle(device->ordinal), TakeShare(device, mapped, /*say=*/true));
+  const bool got_share = TakeShare(device, mapped, /*say=*/false) ||
+                         (GiveBackIdle(device->ordinal), TakeShare(device, mapped, /*say=*/true));
   if (!got_share) {
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return nullptr;

@@ -19,8 +19,8 @@ namespace atp::shim {
 extern std::atomic<bool> g_watching;
 inline bool Watching() { return g_watching.load(std::memory_order_relaxed); }
 
-// Counts bytes as managed memory of the device. False, with the log saying why if `say`: neither the
-// device nor the host's share holds them.
+// Counts bytes as managed memory of the device. False, with the log saying why if `say`: neither
+// the device nor the host's share holds them.
 bool TakeShare(Device* device, uint64_t bytes, bool say = true);
 void GiveShare(int device, uint64_t bytes);
 

@@ -92,6 +92,13 @@ Record* TakeManaged(Device* device, CUcontext context, uint64_t bytes, CUresult*
   return MapManaged(device, context, bytes, result);
 }
 
+// While memory moves, the driver's own free waits for the movers too. What a program keeps is best
+// left plain; one that frees small allocations again and again does better with slabs.
+bool FreesSmallOnes(const Device& device) {
+  constexpr uint32_t kFew = 16;
+  return device.small_frees.load(std::memory_order_relaxed) >= kFew;
+}
+
 CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, size_t bytes) {
   CUresult result = CUDA_SUCCESS;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -161,8 +168,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
       break;
   }
   if (bytes < Slabs::kMaxBytes) {
-    // While memory moves, the driver's own free would wait for the movers too.
-    const bool room = !Watching() &&
+    const bool room = !FreesSmallOnes(*device) &&
                       device->packed.load(std::memory_order_relaxed) + bytes <= device->budget / 20;
     if (room || Settings().Disabled(kDisableSlabs)) {
       return PlaceNative(device, address, bytes, WhyNative::kSmall);
@@ -195,7 +201,10 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
   }
   if (Device* device = DeviceOf(entry.device)) {
     device->native.fetch_sub(entry.bytes, std::memory_order_relaxed);
-    if (entry.packed) device->packed.fetch_sub(entry.bytes, std::memory_order_relaxed);
+    if (entry.packed) {
+      device->packed.fetch_sub(entry.bytes, std::memory_order_relaxed);
+      if (Watching()) device->small_frees.fetch_add(1, std::memory_order_relaxed);
+    }
   }
   return result;
 }

@@ -32,7 +32,8 @@ policy::Trace Look(const Recorder::Period& period, std::vector<Placed>* placed) 
   for (uint32_t i = 0; i < sight.trace.launches.size(); ++i) {
     policy::Launch& launch = sight.trace.launches[i];
     for (const auto* list : {&launch.reads, &launch.writes}) {
-      for (const uint32_t t : *list) (*placed)[t].first_touch = std::min((*placed)[t].first_touch, i);
+      for (const uint32_t t : *list)
+        (*placed)[t].first_touch = std::min((*placed)[t].first_touch, i);
     }
   }
   return std::move(sight.trace);

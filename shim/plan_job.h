@@ -31,7 +31,7 @@ struct PlanOutput {
   // would only take away what the next phase needs.
   bool fits = false;
   std::string why;
-  uint64_t frees = 0;  // as in the input
+  uint64_t frees = 0;              // as in the input
   uint32_t phase = 0, length = 0;  // `length`: launches of the period
 };
 

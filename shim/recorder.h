@@ -52,8 +52,8 @@ class Recorder {
     uint64_t signature, identity;
     LaunchShape shape;
     uint32_t touch_count;
-    uint32_t argument_bytes;   // 0: not known, or no kernel
-    uint64_t first_touch;      // counted from the start; taken modulo kTouches
+    uint32_t argument_bytes;  // 0: not known, or no kernel
+    uint64_t first_touch;     // counted from the start; taken modulo kTouches
     uint64_t first_argument;  // likewise, modulo kArgumentBytes; never wraps inside a launch
   };
   struct TouchEntry {

@@ -119,7 +119,8 @@ Function DriverFunction(const char* name) {
   }
   return reinterpret_cast<Function>(function);
 }
-#define DRIVER_CALL(name, ...) CheckDriver(DriverFunction<decltype(&name)>(#name)(__VA_ARGS__), #name)
+#define DRIVER_CALL(name, ...) \
+  CheckDriver(DriverFunction<decltype(&name)>(#name)(__VA_ARGS__), #name)
 
 inline void CheckDriver(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks cut from a few large pieces of memory, as the caches of frameworks do it: the smallest free
-// block that holds a request, split when much is left, merged with free neighbours when it comes
-// back. Addresses only; the memory comes from whoever calls AddSegment or Extend.
+// Blocks cut from a few large pieces of memory, as the caches of frameworks do it: the smallest
+// free block that holds a request, split when much is left, merged with free neighbours when it
+// comes back. Addresses only; the memory comes from whoever calls AddSegment or Extend.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace example {
 class BlockPool {
  public:
   struct Rule {
-    size_t round = 512;      // sizes are multiples of it
+    size_t round = 512;       // sizes are multiples of it
     size_t least_rest = 512;  // a smaller rest stays with the block
   };
   explicit BlockPool(const Rule& rule) : rule_(rule) {}

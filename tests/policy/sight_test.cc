@@ -87,8 +87,8 @@ TEST(PredictReaches, ATensorThatIsUsedOftenHasOneVoice) {
 }
 
 TEST(SplitAtTouches, CutsWhereTouchesBeginAndEndAndLeavesOutWhatNobodyTouches) {
-  const SeenPeriod period = Period({{1, 1, 0, 10 * kMiB}, {2, 1, 5 * kMiB, 3 * kMiB},
-                                    {3, 1, 40 * kMiB, 1}});
+  const SeenPeriod period =
+      Period({{1, 1, 0, 10 * kMiB}, {2, 1, 5 * kMiB, 3 * kMiB}, {3, 1, 40 * kMiB, 1}});
   const Sight sight = SplitAtTouches(period, PredictReaches(period), 2 * kMiB);
   EXPECT_EQ(sight.atoms, (std::vector<Atom>{{0, 0, 4 * kMiB},
                                             {0, 4 * kMiB, 4 * kMiB},

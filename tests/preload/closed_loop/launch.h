@@ -24,7 +24,7 @@ struct Outcome {
 };
 
 inline Outcome Launch(const std::vector<std::string>& command, const std::string& memory,
-               Environment environment) {
+                      Environment environment) {
   static int runs = 0;
   const std::string stats = testing::TempDir() + "closed_loop." + std::to_string(getpid()) + "." +
                             std::to_string(++runs) + ".json";
