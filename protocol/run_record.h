@@ -89,10 +89,11 @@ struct RunRecordLaunch {
   uint32_t unused;
 };
 
-struct RunRecordTensor {
-  uint64_t id, bytes;                           // of the program's allocation
+struct RunRecordTensor {                        // a part of an allocation that is used together
+  uint64_t id, bytes;                           // of the program's allocation; of the part
   uint64_t in_bytes, out_bytes, dropped_bytes;  // by the plan, in a period
-  uint32_t written, unused;                     // 1: by some launch of the period
+  uint32_t written;                             // 1: by some launch of the period
+  uint32_t first_block;                         // where the part begins, in blocks of 2 MiB
 };
 
 struct RunRecordMove {

@@ -193,8 +193,9 @@ void FindAllocations(const MeasuredIteration& m, Analysis* a) {
   }
   for (size_t i = 0; i < m.tensors.size(); ++i) {
     const RunRecordTensor& t = m.tensors[i];
-    a->allocations.push_back({t.id, t.bytes, t.in_bytes, t.out_bytes, t.dropped_bytes,
-                              t.written != 0, first_used_by[i]});
+    constexpr uint64_t kBlock = 2u << 20;
+    a->allocations.push_back({t.id, t.first_block * kBlock, t.bytes, t.in_bytes, t.out_bytes,
+                              t.dropped_bytes, t.written != 0, first_used_by[i]});
     // A part that leaves twice in an iteration is counted once.
     const uint64_t copied = std::min(t.bytes, t.out_bytes);
     const uint64_t dropped = std::min(t.bytes - copied, t.dropped_bytes);

@@ -38,8 +38,8 @@ struct KernelTime {  // all launches of one name
   Waits waits{};
 };
 
-struct AllocationTraffic {  // in a planned iteration
-  uint64_t id = 0, bytes = 0, in_bytes = 0, out_bytes = 0, dropped_bytes = 0;
+struct AllocationTraffic {  // of a part of an allocation, in a planned iteration
+  uint64_t id = 0, offset = 0, bytes = 0, in_bytes = 0, out_bytes = 0, dropped_bytes = 0;
   bool written = false;
   std::string first_used_by;
 };

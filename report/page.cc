@@ -111,14 +111,15 @@ std::string KernelTable(const Analysis& a) {
 
 std::string AllocationTable(const Analysis& a) {
   const auto bytes = [](uint64_t n) { return SayBytes(static_cast<double>(n)); };
-  Rows rows({"Allocation", "Size", "To the device", "To the host", "Without a copy", "Use",
-             "First used by"});
+  Rows rows({"Allocation, or part of one", "Size", "To the device", "To the host", "Without a copy",
+             "Use", "First used by"});
   for (size_t i = 0; i < std::min(kTableRows, a.allocations.size()); ++i) {
     const AllocationTraffic& t = a.allocations[i];
     if (t.in_bytes + t.out_bytes + t.dropped_bytes == 0) break;
-    rows.Add({std::string("#").append(std::to_string(t.id)), bytes(t.bytes), bytes(t.in_bytes),
-              bytes(t.out_bytes), bytes(t.dropped_bytes), t.written ? "written" : "only read",
-              t.first_used_by});
+    std::string name = std::string("#").append(std::to_string(t.id));
+    if (t.offset > 0) name.append(" from ").append(bytes(t.offset)).append(" on");
+    rows.Add({std::move(name), bytes(t.bytes), bytes(t.in_bytes), bytes(t.out_bytes),
+              bytes(t.dropped_bytes), t.written ? "written" : "only read", t.first_used_by});
   }
   return rows.Html();
 }

@@ -103,6 +103,11 @@ void DeviceLoop::StartExecutor() {
                      : MakeThreadExecutor(&traffic_.mutex(), hints_.Threads(), movers);
 }
 
+void DeviceLoop::OnReuse(Allocation* allocation, uint64_t bytes) {
+  Lock lock(traffic_.mutex());
+  allocation->bytes = bytes;
+}
+
 void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   EmptyInbox(lock);  // it names allocations

@@ -39,6 +39,7 @@ class DeviceLoop : private Traffic::Observer {
   DeviceLoop(int device, CUcontext context);
 
   void OnAlloc(Allocation* allocation);
+  void OnReuse(Allocation* allocation, uint64_t bytes);
   void OnFree(Allocation* allocation);
   void BeforeLaunch(const LaunchView& launch);
   void AfterLaunch(const LaunchView& launch);

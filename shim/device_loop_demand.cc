@@ -87,8 +87,8 @@ void DeviceLoop::LogSummary() const {
       Count(c.errors), Count(statistics_.let_go));
   if (statistics_.last_bound > 0) {
     ATP_LOG_INFO(
-        "device %d: last measured period %.3f ms, %.2f x bound_safe (as seen by the shim: whole "
-        "allocations, in the budget)",
+        "device %d: last measured period %.3f ms, %.2f x bound_safe (as the shim sees it, in "
+        "the budget)",
         device_, statistics_.last_seconds * 1e3, statistics_.last_seconds / statistics_.last_bound);
   }
   const Demand::Counters& d = demand_.counters();

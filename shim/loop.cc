@@ -49,6 +49,15 @@ void LoopOnAlloc(Allocation* allocation) {
   if (DeviceLoop* loop = LoopOf(allocation->device)) loop->OnAlloc(allocation);
 }
 
+void LoopOnReuse(Allocation* allocation, uint64_t bytes) {
+  DeviceLoop* loop = LoopOf(allocation->device);
+  if (loop == nullptr) {
+    allocation->bytes = bytes;
+  } else {
+    loop->OnReuse(allocation, bytes);
+  }
+}
+
 void LoopOnFree(Allocation* allocation) {
   if (DeviceLoop* loop = LoopOf(allocation->device)) loop->OnFree(allocation);
 }

@@ -77,8 +77,9 @@ enum class Wait { kStream, kEvent, kContext };
 void LoopStart(
     int device,
     CUcontext context);  // once a device: with the context of its first managed allocation
-void LoopOnAlloc(Allocation* allocation);         // after the driver gave the memory
-void LoopOnFree(Allocation* allocation);          // before the driver takes it back
+void LoopOnAlloc(Allocation* allocation);                  // after the driver gave the memory
+void LoopOnReuse(Allocation* allocation, uint64_t bytes);  // given out again, as so many bytes
+void LoopOnFree(Allocation* allocation);                   // before the driver takes it back
 void LoopBeforeLaunch(const LaunchView& launch);  // before the launch is submitted; returns once
                                                   // what it needs has been issued
 void LoopAfterLaunch(const LaunchView& launch);   // after it was submitted

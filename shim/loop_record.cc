@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -81,16 +83,19 @@ bool WriteSnapshot(const Parts& parts, RunRecordSnapshot snapshot, char* area) {
 }
 
 void AddTensors(const Schedule& schedule, Parts* parts) {
-  std::unordered_map<const Allocation*, size_t> index;
+  std::map<std::pair<const Allocation*, uint64_t>, size_t> index;  // by where the part begins
   for (const Placed& placed : schedule.tensors) {
-    index.emplace(placed.allocation, parts->tensors.size());
+    index.emplace(std::make_pair(placed.allocation, placed.offset), parts->tensors.size());
     RunRecordTensor tensor{};
     tensor.id = placed.allocation->id;
     tensor.bytes = placed.bytes;
     tensor.written = placed.written;
+    tensor.first_block = static_cast<uint32_t>(placed.offset / kGranule);
     parts->tensors.push_back(tensor);
   }
-  const auto of = [&](const Action& a) { return &parts->tensors[index.at(a.allocation)]; };
+  const auto of = [&](const Action& a) {  // a move lies inside one part
+    return &parts->tensors[std::prev(index.upper_bound({a.allocation, a.offset}))->second];
+  };
   for (const Action& a : schedule.evicts)
     (a.clean ? of(a)->dropped_bytes : of(a)->out_bytes) += a.bytes;
   for (const Action& a : schedule.fetches) of(a)->in_bytes += a.touch ? 0 : a.bytes;

@@ -85,7 +85,7 @@ CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNati
 Record* TakeManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
   const uint64_t mapped = RoundUpToGranule(bytes);
   if (Record* record = TakeIdle(device, context, mapped)) {
-    record->bytes = bytes;
+    LoopOnReuse(record, bytes);
     return record;
   }
   TrimIdle(device, mapped);
