@@ -370,6 +370,16 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
   input.period = std::move(period);
   input.link = traffic_.meter().Link();
   input.durations_known = !phase->seconds.empty();
+  // What launches reach is a guess, and faults of a wrong one would pass for their durations. So
+  // the first plan is for whole allocations; what is measured under it serves the second one, by
+  // parts.
+  const bool guessed =
+      std::any_of(input.period.seen.touches.begin(), input.period.seen.touches.end(),
+                  [](const policy::SeenTouch& t) { return t.bytes == 0; });
+  if (guessed && phase->best != nullptr && !phase->best->by_parts) {
+    input.whole_seconds = phase->best_seconds;
+  }
+  input.whole = phase->whole || (guessed && phase->schedule == nullptr);
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;

@@ -55,7 +55,12 @@ void DeviceLoop::Judge(Lock& lock) {
   if (phase_->slower >= kSlowerLimit) {
     GiveUp(phase_, "planned periods take longer than plain managed memory");
   } else if (worse) {
-    phase_->settled = true;
+    if (schedule_->by_parts && !phase_->best->by_parts) {
+      phase_->whole = true;
+      phase_->seconds.clear();  // faults were among them
+    } else {
+      phase_->settled = true;
+    }
     phase_->schedule = phase_->best;
     record_.Note(false, "a later plan was slower than an earlier one, which runs again");
     Adopt(phase_, 0, lock);

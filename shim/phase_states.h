@@ -22,6 +22,7 @@ struct PhaseState {
   std::shared_ptr<const Schedule> schedule, best;
   double best_seconds = 0;
   bool settled = false;         // a later plan was worse than `best`: no more plans
+  bool whole = false;           // a plan by parts of allocations was worse: sight deceives here
   bool fits = false;            // its whole footprint fits: nothing to plan
   bool given_up = false;        // no plan is possible, or none pays
   std::vector<double> seconds;  // measured, by position; empty before the first planned period

@@ -15,9 +15,13 @@ namespace atp::shim {
 namespace {
 
 // The period's ranges as tensors of a trace, and where they lie.
-policy::Trace Look(const Recorder::Period& period, std::vector<Placed>* placed) {
-  std::vector<uint64_t> reaches = policy::PredictReaches(period.seen);
-  policy::Sight sight = policy::SplitAtTouches(period.seen, reaches, kGranule);
+policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Placed>* placed) {
+  policy::SeenPeriod seen = period.seen;
+  for (size_t t = 0; whole && t < seen.touches.size(); ++t) {
+    seen.touches[t].offset = 0;
+    seen.touches[t].bytes = seen.allocations[seen.touches[t].allocation];
+  }
+  policy::Sight sight = policy::SplitAtTouches(seen, policy::PredictReaches(seen), kGranule);
   // Advice is taken back for a whole allocation, so it is given to those only that no launch of the
   // period writes to.
   std::vector<bool> written = period.written_anyway;
@@ -39,15 +43,13 @@ policy::Trace Look(const Recorder::Period& period, std::vector<Placed>* placed) 
   return std::move(sight.trace);
 }
 
-}  // namespace
-
-PlanOutput MakeSchedule(PlanInput input) {
+PlanOutput MakeScheduleOf(PlanInput input) {
   PlanOutput output;
   output.frees = input.frees;
   output.phase = input.phase;
   output.length = static_cast<uint32_t>(input.period.seen.launches.size());
   std::vector<Placed> placed;
-  policy::Trace trace = Look(input.period, &placed);
+  policy::Trace trace = Look(input.period, input.whole, &placed);
   trace.link = input.link;
   trace.device_bytes = input.capacity;
   uint64_t footprint = 0;
@@ -77,8 +79,25 @@ PlanOutput MakeSchedule(PlanInput input) {
   for (const policy::SeenLaunch& launch : input.period.seen.launches) {
     schedule->identities.push_back(launch.kernel);
   }
+  schedule->by_parts = !input.whole;
   output.schedule = std::move(schedule);
   return output;
+}
+
+}  // namespace
+
+PlanOutput MakeSchedule(PlanInput input) {
+  constexpr double kWorthAGuess = 0.95;
+  PlanOutput output = MakeScheduleOf(input);
+  if (output.fits) return output;
+  const bool made = output.schedule != nullptr;
+  const bool other =
+      input.whole ? !made
+                  : made && input.whole_seconds > 0 &&
+                        output.schedule->promise_seconds > kWorthAGuess * input.whole_seconds;
+  if (!other) return output;
+  input.whole = !input.whole;
+  return MakeScheduleOf(std::move(input));
 }
 
 void PlanJob::Request(PlanInput input, bool inline_planning) {

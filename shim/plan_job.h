@@ -17,6 +17,9 @@ struct PlanInput {
   Recorder::Period period;
   policy::LinkRates link;
   bool durations_known = false;  // those in `period`; otherwise they are assumed
+  bool whole = false;  // each touch counts as all of its allocation, if that can be planned
+  // What a period by whole allocations takes, 0 = not known: a plan by parts has to promise more.
+  double whole_seconds = 0;
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
   uint64_t frees = 0;        // of the loop when the request was made
