@@ -3,6 +3,7 @@
 
 #include "shim/loop.h"
 #include "shim/resolve.h"
+#include "shim/shimlog.h"
 #include "shim/vmm_books.h"
 
 namespace atp::shim {
@@ -97,6 +98,13 @@ CUresult CreateCopy(const CUmemAllocationProp& prop, uint64_t whole, uint64_t fr
   real().cuMemRelease(*native);
   *native = 0;
   return result;
+}
+
+void SayLost(uint64_t address) {
+  ATP_LOG_ERROR(
+      "the memory at 0x%llx is lost: the driver did not give its addresses back after managed "
+      "memory had left them. Remedy: ATP_DISABLE=vmm",
+      static_cast<unsigned long long>(address));
 }
 
 }  // namespace atp::shim

@@ -27,5 +27,7 @@ CUresult AllowAsNoted(uint64_t address, uint64_t bytes, const AccessFlags& acces
 // used for; null: nothing yet.
 CUresult CreateCopy(const CUmemAllocationProp& prop, uint64_t whole, uint64_t from, uint64_t bytes,
                     const AccessFlags* access, MemoryHandle* native);
+// The log: plain memory could not be shown where managed memory had lain.
+void SayLost(uint64_t address);
 
 }  // namespace atp::shim

@@ -97,7 +97,9 @@ PlanOutput MakeSchedule(PlanInput input) {
                         output.schedule->promise_seconds > kWorthAGuess * input.whole_seconds;
   if (!other) return output;
   input.whole = !input.whole;
-  return MakeScheduleOf(std::move(input));
+  PlanOutput second = MakeScheduleOf(std::move(input));
+  // There may be less room now than when the whole could be planned.
+  return made && second.schedule == nullptr ? output : second;
 }
 
 void PlanJob::Request(PlanInput input, bool inline_planning) {

@@ -120,10 +120,7 @@ bool Show(uint64_t address, const Turned& turned, MemoryHandle native, const Acc
                      AllowAsNoted(address, turned.mapped_bytes, access) == CUDA_SUCCESS;
   real().cuMemRelease(native);  // the mapping keeps it
   if (!shown) {
-    ATP_LOG_ERROR(
-        "the memory at 0x%llx is lost: the driver did not give its addresses back after managed "
-        "memory had left them. Remedy: ATP_DISABLE=vmm",
-        static_cast<unsigned long long>(address));
+    SayLost(address);
     return false;
   }
   AllowPeers(address, turned);

@@ -85,12 +85,7 @@ bool ShowNative(uint64_t begin, uint64_t bytes, const std::vector<Piece>& pieces
     // The program has given its handles back: the mapping alone keeps the memory.
     if (memory->references == 0) real().cuMemRelease(piece.native);
   }
-  if (!good) {
-    ATP_LOG_ERROR(
-        "the memory at 0x%llx is lost: the driver did not give its addresses back after managed "
-        "memory had left them. Remedy: ATP_DISABLE=vmm",
-        static_cast<unsigned long long>(begin));
-  }
+  if (!good) SayLost(begin);
   return good;
 }
 

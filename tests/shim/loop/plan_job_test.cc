@@ -61,6 +61,13 @@ TEST_F(PlanJobTest, PartsThatDoNotPromiseMoreThanTheWholeTakesAreNotTried) {
   EXPECT_FALSE(MakeSchedule(input_).schedule->by_parts);
 }
 
+TEST_F(PlanJobTest, PartsThatPromiseLittleAreBetterThanNoPlan) {
+  input_.whole_seconds = 1e-9;
+  const PlanOutput output = MakeSchedule(input_);
+  ASSERT_NE(output.schedule, nullptr) << output.why;
+  EXPECT_TRUE(output.schedule->by_parts);
+}
+
 TEST_F(PlanJobTest, WhatFitsIsNotPlanned) {
   input_.capacity = 4 * kQuarter;
   const PlanOutput output = MakeSchedule(input_);
