@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/device.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -54,6 +56,17 @@ uint64_t ChooseBudget(const Device& device) {
   return budget;
 }
 
+// From its UUID.
+uint64_t CardOf(int ordinal) {
+  CUuuid uuid{};
+  const bool told =
+      real().cuDeviceGetUuid != nullptr && real().cuDeviceGetUuid(&uuid, ordinal) == CUDA_SUCCESS;
+  uint64_t halves[2] = {static_cast<uint64_t>(ordinal) + 1, 0};
+  static_assert(sizeof halves == sizeof uuid);
+  if (told) memcpy(halves, &uuid, sizeof halves);
+  return halves[0] ^ halves[1] * 0x9E3779B97F4A7C15u;
+}
+
 bool Describe(Device* device, CUcontext context, int ordinal) {
   device->ordinal = ordinal;
   device->context = context;
@@ -65,6 +78,7 @@ bool Describe(Device* device, CUcontext context, int ordinal) {
   device->total = total;
   device->free_at_start = free;
   device->budget = ChooseBudget(*device);
+  device->card = CardOf(ordinal);
   const bool managed = Attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, ordinal) != 0 &&
                        Attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, ordinal) != 0;
   const bool coherent =

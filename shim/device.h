@@ -29,6 +29,8 @@ struct Device {
   // that was not.
   std::atomic<uint64_t> idle{0}, most_in_use{0};
   std::atomic<bool> ever_managed{false};
+  uint64_t card = 0;                     // the same in every process that uses this card
+  std::atomic<uint64_t> promised{0};     // managed bytes that the ledger of host memory knows of
   std::atomic<uint32_t> small_frees{0};  // of packed ones, while launches are watched
 };
 

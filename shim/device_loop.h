@@ -43,6 +43,7 @@ class DeviceLoop : private Traffic::Observer {
   void OnFree(Allocation* allocation);
   void BeforeLaunch(const LaunchView& launch);
   void AfterLaunch(const LaunchView& launch);
+  void CompareAccess(const LaunchView& launch);  // ATP_ACCESS_STATS; after AfterLaunch
   void BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event);
   bool WaitForProgram();
   void OnStreamDestroy(CUstream stream);

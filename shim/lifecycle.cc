@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "shim/access_stats.h"
+#include "shim/host_promise.h"
 #include "shim/placement.h"
 #include "shim/reentry.h"
 #include "shim/report.h"
@@ -36,6 +38,7 @@ void AtExit() {
   AwaitEndOfStandstill();
   if (!Active()) return;
   if (g_placing.exchange(false)) StopHints();
+  WriteAccessStats();
   WriteReport();
   EndRunRecord();
 }
@@ -46,6 +49,7 @@ void AtExit() {
 void AfterForkInChild() {
   t_hook_depth = 0;
   if (g_state.load() == State::kCold) return;
+  ResetPromisesAfterFork();
   const bool fresh = !context_in_use.load();
   if (fresh) ResetPlacementAfterFork();
   g_state.store(fresh ? State::kCold : State::kPassive);

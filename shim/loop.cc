@@ -5,12 +5,13 @@
 #include <atomic>
 #include <mutex>
 
+#include "shim/access_stats.h"
 #include "shim/device_loop.h"
+#include "shim/settings.h"
 
 namespace atp::shim {
 namespace {
 
-constexpr int kMaxDevices = 64;
 std::atomic<int> device_end{0};  // one past the highest device in use
 std::array<std::atomic<DeviceLoop*>, kMaxDevices>
     loops{};  // never freed: hooks may run until the very end
@@ -67,7 +68,15 @@ void LoopBeforeLaunch(const LaunchView& launch) {
 }
 
 void LoopAfterLaunch(const LaunchView& launch) {
-  if (DeviceLoop* loop = LoopOf(launch)) loop->AfterLaunch(launch);
+  DeviceLoop* loop = LoopOf(launch);
+  if (loop != nullptr) loop->AfterLaunch(launch);
+  if (!Settings().access_stats) [[likely]]
+    return;
+  if (loop != nullptr) {
+    loop->CompareAccess(launch);
+  } else {
+    CompareAccess(launch, nullptr, 0);
+  }
 }
 
 void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {

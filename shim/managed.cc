@@ -2,7 +2,7 @@
 #include "shim/managed.h"
 
 #include "shim/capture.h"
-#include "shim/host_memory.h"
+#include "shim/host_promise.h"
 #include "shim/idle_ranges.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
@@ -17,8 +17,6 @@ namespace atp::shim {
 std::atomic<bool> g_watching{false};
 
 namespace {
-
-std::atomic<uint64_t> promised{0};  // managed bytes on all devices, against the host share
 
 bool Learned() { return Settings().policy == Policy::kLearned; }
 
@@ -46,23 +44,6 @@ void SayOnceThatMemoryMoves(const Device& device) {
       HumanBytes(device.budget).text());
 }
 
-// What fits the device's budget needs no promise of the host. Adds to the promise, or refuses.
-bool Promise(const Device& device, uint64_t bytes, bool say) {
-  const uint64_t before = promised.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes <= ManagedRoom(device)) return true;
-  const uint64_t share = HostShare();
-  if (before + bytes <= share) return true;
-  promised.fetch_sub(bytes, std::memory_order_relaxed);
-  if (!say) return false;
-  ATP_LOG_ERROR(
-      "out of memory: %s asked, %s already promised; what exceeds device %d's budget of "
-      "%s must fit this process's share of host memory, %s. Remedy: use less, free host "
-      "memory, or raise ATP_HOST_BUDGET if the machine can hold it",
-      HumanBytes(bytes).text(), HumanBytes(before).text(), device.ordinal,
-      HumanBytes(device.budget).text(), HumanBytes(share).text());
-  return false;
-}
-
 void StartLoopOnce(int device, CUcontext context) {
   static std::atomic<bool> started[kMaxDevices];
   if (Learned() && !started[device].exchange(true)) LoopStart(device, context);
@@ -70,9 +51,12 @@ void StartLoopOnce(int device, CUcontext context) {
 
 }  // namespace
 
-bool TakeShare(Device* device, uint64_t bytes, bool say) {
-  if (!Promise(*device, bytes, say)) return false;
-  device->managed.fetch_add(bytes, std::memory_order_relaxed);
+bool TakeShare(Device* device, uint64_t bytes) {
+  const uint64_t already = device->managed.fetch_add(bytes, std::memory_order_relaxed);
+  if (!Promised(*device, already + bytes) && !RaisePromise(device, already, bytes)) {
+    device->managed.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+  }
   device->ever_managed.store(true, std::memory_order_relaxed);
   WatchIfNear(*device);
   SayOnceThatMemoryMoves(*device);
@@ -80,10 +64,9 @@ bool TakeShare(Device* device, uint64_t bytes, bool say) {
 }
 
 void GiveShare(int ordinal, uint64_t bytes) {
-  promised.fetch_sub(bytes, std::memory_order_relaxed);
-  if (Device* device = DeviceOf(ordinal)) {
-    device->managed.fetch_sub(bytes, std::memory_order_relaxed);
-  }
+  Device* device = DeviceOf(ordinal);
+  if (device == nullptr) return;
+  LowerPromise(device, device->managed.fetch_sub(bytes, std::memory_order_relaxed) - bytes);
 }
 
 Record* Announce(uint64_t address, uint64_t bytes, uint64_t mapped_bytes, CUcontext context,
@@ -110,8 +93,8 @@ void Withdraw(Record* record) {
 Record* MapManaged(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
   *result = CUDA_SUCCESS;
   const uint64_t mapped = RoundUpToGranule(bytes);
-  const bool got_share = TakeShare(device, mapped, /*say=*/false) ||
-                         (GiveBackIdle(device->ordinal), TakeShare(device, mapped, /*say=*/true));
+  const bool got_share =
+      TakeShare(device, mapped) || (GiveBackIdle(device->ordinal), TakeShare(device, mapped));
   if (!got_share) {
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return nullptr;

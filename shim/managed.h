@@ -19,9 +19,9 @@ namespace atp::shim {
 extern std::atomic<bool> g_watching;
 inline bool Watching() { return g_watching.load(std::memory_order_relaxed); }
 
-// Counts bytes as managed memory of the device. False, with the log saying why if `say`: neither
-// the device nor the host's share holds them.
-bool TakeShare(Device* device, uint64_t bytes, bool say = true);
+// Counts bytes as managed memory of the device. False: neither the device nor the host's share
+// holds them (host_promise.h; whoever answers the program says why, WithPatience).
+bool TakeShare(Device* device, uint64_t bytes);
 void GiveShare(int device, uint64_t bytes);
 
 // A range is memory of the program from now on: tracked and shown to the loop. Its bytes are

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "shim/host_memory.h"
+#include "shim/host_promise.h"
 #include "shim/placement.h"
 #include "shim/settings.h"
 
@@ -17,7 +18,7 @@ uint64_t ReportedTotal(uint64_t physical_total) {
     case ReportMemory::kPhysical:
       return physical_total;
     case ReportMemory::kVirtual:
-      return physical_total + HostShare();
+      return std::max(physical_total, HostShare());
     case ReportMemory::kSize:
       return settings.report_size.Of(physical_total);
   }
@@ -36,6 +37,11 @@ void CorrectMemoryInfo(const Device* device, size_t* free, size_t* total) {
   // Others may have taken memory since, and the driver knows: but only while nothing is managed,
   // because managed bytes that are on the host just now are not free for the program, and chunks
   // that the driver keeps for managed memory are.
+  if (Settings().report_memory == ReportMemory::kVirtual) {
+    const uint64_t most = std::max(ManagedRoom(*device), MostPromised());
+    *free = std::min(unclaimed, FreeOf(most, usage.managed));
+    return;
+  }
   const bool ask_driver = Settings().report_memory == ReportMemory::kPhysical &&
                           !device->ever_managed.load(std::memory_order_relaxed);
   *free = ask_driver ? std::min<uint64_t>(*free, unclaimed) : unclaimed;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one place that decides what the program is told about memory sizes (ATP_REPORT_MEMORY):
 //   physical  the card as it is; what the program has allocated counts as used, wherever it lies
-//   just now, so that free does not move with our hints virtual   the card and this process's share
-//   of host memory a size    that size
+//             just now, so that free does not move with our hints
+//   virtual   what this process may have: the card, or its share of host memory where that is more
+//   a size    that size
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include "shim/capture.h"
 #include "shim/findings.h"
 #include "shim/graph_program.h"
+#include "shim/host_promise.h"
 #include "shim/idle_ranges.h"
 #include "shim/lifecycle.h"
 #include "shim/loop.h"
@@ -65,6 +66,7 @@ uintptr_t CallerOf(WhyNative why) {
 
 CUresult TryNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
   const bool packed = why == WhyNative::kSmall;
+  if (!PromiseBeside(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real().cuMemAlloc_v2(address, bytes);
   if (result != CUDA_SUCCESS) return result;
   if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed, why, CallerOf(why)})) {
@@ -77,7 +79,7 @@ CUresult TryNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative
 
 CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
   const CUresult result = TryNative(device, address, bytes, why);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) SayPlainMemoryIsOut(*device, bytes, why);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !WasRefused()) SayPlainMemoryIsOut(*device, bytes, why);
   return result;
 }
 
@@ -140,9 +142,7 @@ CUresult ReleaseManaged(Record* record) {
   return Watching() && WaitForUsesOf(*record) ? KeepOrUnmap(record) : UnmapManaged(record);
 }
 
-}  // namespace
-
-CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
+CUresult Place(CUdeviceptr* address, size_t bytes) {
   constexpr uint64_t kAbsurd = 1ull << 46;  // the driver refuses it with its own error
   CUcontext context = nullptr;
   Device* device = address != nullptr && bytes != 0 ? CurrentDevice(&context) : nullptr;
@@ -181,6 +181,12 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
     return CUDA_SUCCESS;
   }
   return result != CUDA_SUCCESS ? result : PlaceNative(device, address, bytes, WhyNative::kRefused);
+}
+
+}  // namespace
+
+CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
+  return WithPatience([&] { return Place(address, bytes); });
 }
 
 CUresult ReleaseAllocation(CUdeviceptr address) {

@@ -11,6 +11,7 @@
 
 #include "shim/call_site.h"
 #include "shim/capture.h"
+#include "shim/host_promise.h"
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
 #include "shim/own_calls.h"
@@ -254,8 +255,10 @@ CUevent TakeEvent() {
 
 }  // namespace
 
-CUresult PlaceInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool handle, CUstream stream,
-                      bool per_thread, bool* packed) {
+namespace {
+
+CUresult TryInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool handle, CUstream stream,
+                    bool per_thread, bool* packed) {
   constexpr uint64_t kAbsurd = 1ull << 46;  // the driver refuses it with its own error
   *packed = false;
   CUcontext context = nullptr;
@@ -279,6 +282,13 @@ CUresult PlaceInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool handle, C
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   return Place(device, context, pool, bytes, stream, per_thread, address);
+}
+
+}  // namespace
+
+CUresult PlaceInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream,
+                      bool per_thread, bool* packed) {
+  return WithPatience([&] { return TryInOrder(address, bytes, pool, stream, per_thread, packed); });
 }
 
 CUresult ReleasePieceInOrder(CUdeviceptr address, CUstream stream, bool per_thread) {

@@ -136,6 +136,8 @@ void FillAll(void* handle) {
 #undef CALL
   Fill(&g_real.atpSimLane, handle, "atpSimLane", nullptr);
   Fill(&g_real.atpSimNow, handle, "atpSimNow", nullptr);
+  Fill(&g_real.atpSimHostFree, handle, "atpSimHostFree", nullptr);
+  Fill(&g_real.atpSimTouched, handle, "atpSimTouched", nullptr);
   Fill(&g_real.atpSimWaitAny, handle, "atpSimWaitAny", nullptr);
 #define HOOK(symbol, need, name, version, twin, body, parameters, arguments) \
   if (g_real.symbol != nullptr) {                                            \

@@ -15,6 +15,11 @@
 
 namespace atp::shim {
 
+struct SimTouch {  // a piece of 64 KiB
+  uint64_t address;
+  int reads, writes;
+};
+
 struct RealDriver {
 #define HOOK(symbol, need, name, version, twin, body, parameters, arguments) \
   decltype(&::symbol) symbol = nullptr;
@@ -27,6 +32,8 @@ struct RealDriver {
   uint32_t (*atpSimLane)(uint32_t lane) = nullptr;
   uint64_t (*atpSimNow)() = nullptr;
   int (*atpSimWaitAny)(const CUevent* events, uint32_t count, uint64_t deadline_ns) = nullptr;
+  uint64_t (*atpSimHostFree)() = nullptr;
+  int64_t (*atpSimTouched)(SimTouch* touches, uint64_t capacity) = nullptr;
 };
 
 extern RealDriver g_real;  // written by Resolve and by tests only

@@ -86,6 +86,17 @@ bool ParseExporters(const char* text, Configuration* s) {
   return CopyName(text, s->exporters_file, sizeof s->exporters_file);
 }
 
+bool ParseAccessStats(const char* text, Configuration* s) {
+  if (ParseBool(text, &s->access_stats)) return true;
+  return s->access_stats = CopyName(text, s->access_file, sizeof s->access_file);
+}
+
+bool ParseLedger(const char* text, Configuration* s) {
+  bool on = false;
+  if (text[0] == '/') return CopyName(text, s->ledger_file, sizeof s->ledger_file);
+  return ParseBool(text, &on) && (s->no_ledger = !on, true);
+}
+
 // THE table. Names that another part reads (ATP_SOCKET, ATP_SIM_...) are in that part's table.
 constexpr struct {
   const char* name;
@@ -97,6 +108,9 @@ constexpr struct {
      [](const char* t, Configuration* s) { return ParseDeviceSizes(t, &s->budget); }},
     {"ATP_HOST_BUDGET", "a size (64GiB, 512M, 80%)",
      [](const char* t, Configuration* s) { return ParseSize(t, &s->host_budget); }},
+    {"ATP_LEDGER", "off or the absolute name of a file", ParseLedger},
+    {"ATP_WAIT", "a duration (30s, 500ms, 2m) or off",
+     [](const char* t, Configuration* s) { return ParseDuration(t, &s->wait_ms); }},
     {"ATP_REPORT_MEMORY", "physical, virtual or a size", ParseReportMemory},
     // Read before main (framework_profile.cc); here only to say that a value is not understood.
     {"ATP_FRAMEWORK", "auto, off, or frameworks of docs/frameworks.md (torch-async)",
@@ -123,6 +137,7 @@ constexpr struct {
      [](const char* t, Configuration* s) {
        return CopyName(t, s->report_file, sizeof s->report_file);
      }},
+    {"ATP_ACCESS_STATS", "on, off or a file name of less than 512 characters", ParseAccessStats},
     {"ATP_RECORD", "off or the absolute name of a folder", ParseRecord},
 };
 
@@ -141,6 +156,26 @@ bool ParseBool(const char* text, bool* value) {
   }
   for (const char* on : {"1", "on", "true", "yes"}) {
     if (strcasecmp(text, on) == 0) return *value = true, true;
+  }
+  return false;
+}
+
+bool ParseDuration(const char* text, uint64_t* ms) {
+  static constexpr struct {
+    const char* unit;
+    uint64_t ms;
+  } kUnits[] = {{"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60'000}};
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  bool on = false;
+  if (ParseBool(text, &on) && !on) return *ms = 0, true;
+  uint64_t value = 0;
+  const char* p = text;
+  for (; *p >= '0' && *p <= '9' && value < kMost; ++p) {
+    value = value * 10 + static_cast<uint64_t>(*p - '0');
+  }
+  for (const auto& known : kUnits) {
+    if (p == text || value >= kMost || strcmp(p, known.unit) != 0) continue;
+    return *ms = value * known.ms, true;
   }
   return false;
 }

@@ -66,6 +66,11 @@ struct Configuration {
   char log_file[512] = "";
   char trace_file[512] = "";
   char report_file[512] = "";
+  bool access_stats = false;
+  char access_file[512] = "";  // empty: the log
+  bool no_ledger = false;      // ATP_LEDGER=off
+  char ledger_file[512] = "";  // empty: the usual one (host_ledger.h)
+  uint64_t wait_ms = 0;
   bool no_record = false;        // ATP_RECORD=off
   char record_folder[512] = "";  // of the record file; empty = the first of the usual ones
   char native_sites[512] = "";   // beginnings of file names of libraries, separated by commas
@@ -82,7 +87,8 @@ const Configuration& Settings();  // defaults before ReadSettings
 // Parsers, for ReadSettings and its tests. False: malformed.
 bool ParseSize(const char* text, Size* size);
 bool ParseDeviceSizes(const char* text, DeviceSizes* sizes);
-bool ParseBool(const char* text, bool* value);  // 0 off false no "" / 1 on true yes
+bool ParseDuration(const char* text, uint64_t* ms);  // 30s, 500ms, 2m; a number means seconds
+bool ParseBool(const char* text, bool* value);       // 0 off false no "" / 1 on true yes
 bool ParseDisable(const char* text, uint32_t* mask);
 // Fills `settings` from `lookup` (getenv in life); reports each bad value.
 void ParseSettings(const char* (*lookup)(const char*), Configuration* settings,

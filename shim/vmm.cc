@@ -8,6 +8,7 @@
 #include "shim/call_site.h"
 #include "shim/capture.h"
 #include "shim/findings.h"
+#include "shim/host_promise.h"
 #include "shim/lifecycle.h"
 #include "shim/managed.h"
 #include "shim/own_calls.h"
@@ -141,11 +142,14 @@ CUresult FreeRange(CUdeviceptr address, size_t bytes) {
   return result;
 }
 
-CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
-                      unsigned long long flags) {
+namespace {
+
+CUresult TryCreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
+                         unsigned long long flags) {
   if (handle == nullptr || prop == nullptr || bytes == 0) {
     return real().cuMemCreate(handle, bytes, prop, flags);
   }
+  CurrentDevice();  // may be the first that is heard of it
   Device* device = Ordinary(*prop) ? DeviceOf(prop->location.id) : nullptr;
   std::lock_guard lock(mutex);
   auto memory = std::unique_ptr<Memory>(new (std::nothrow) Memory);
@@ -171,6 +175,13 @@ CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationP
   memory->key = *handle;
   Books().memories[memory->key] = std::move(memory);
   return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult CreateMemory(MemoryHandle* handle, size_t bytes, const CUmemAllocationProp* prop,
+                      unsigned long long flags) {
+  return WithPatience([&] { return TryCreateMemory(handle, bytes, prop, flags); });
 }
 
 CUresult ReleaseMemory(MemoryHandle handle) {

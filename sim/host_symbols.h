@@ -30,4 +30,18 @@ typedef struct {
   uint32_t contexts;
 } atpSimCardUse;
 int atpSimCard(uint32_t index, atpSimCardUse* use);
+
+// Bytes of host memory that managed memory may still take (ATP_SIM_HOST_MEMORY), as MemAvailable of
+// a real machine; UINT64_MAX without a limit, and before cuInit.
+uint64_t atpSimHostFree(void);
+
+// What the calling thread's last launch (cuLaunchKernel and its relatives, not a graph) has
+// touched: pieces of 64 KiB, aligned, by address. Writes at most `capacity` of them and returns how
+// many there are; -1 where that is not known: the thread has launched nothing since it last asked,
+// the launch has not run yet, or this is the first question, from which on answers are kept.
+typedef struct {
+  uint64_t address;
+  int reads, writes;  // not 0: some byte of the piece was
+} atpSimTouch;
+int64_t atpSimTouched(atpSimTouch* touches, uint64_t capacity);
 }

@@ -185,6 +185,7 @@ CUresult RunKernel(Driver& driver, Lane lane, Stream& stream, const KernelTask& 
   work.name = function.info->name;
   work.resident_time = driver.machine().KernelTime(context.device->index, config, result);
   driver.trace().Launched(stream, task, result, work.resident_time);
+  if (task.touches != nullptr) *task.touches = {/*known=*/true, result.waves};
   work.waves = std::move(result.waves);
   const uint64_t blocks = uint64_t{config.grid[0]} * config.grid[1] * config.grid[2];
   work.threads = std::min<uint64_t>(blocks, config.blocks_per_wave) * config.block[0] *

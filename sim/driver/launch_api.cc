@@ -28,6 +28,9 @@ CUresult Launch(Call& call, CUfunction handle, const Geometry& geometry, CUstrea
   config.cooperative = cooperative;
   KernelTask task;
   result = MakeKernelTask(call.driver, *function, config, kernel_params, extra, &task);
+  if (call.thread.asks_for_touches && result == CUDA_SUCCESS) {
+    task.touches = call.thread.touches = std::make_shared<KernelTouches>();
+  }
   return result == CUDA_SUCCESS ? Submit(call, *stream, std::move(task)) : result;
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbols that only the simulated driver has (sim/host_symbols.h).
+#include <map>
+
 #include "sim/driver/driver.h"
 #include "sim/host_symbols.h"
 
@@ -69,4 +71,33 @@ ATP_SIM_API int atpSimCard(uint32_t index, atpSimCardUse* use) {
   for (const atp::sim::Context* context : driver.contexts.all())
     use->contexts += context->device->index == device;
   return 1;
+}
+
+ATP_SIM_API uint64_t atpSimHostFree(void) {
+  Driver& driver = Driver::Get();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  return driver.initialised() && !driver.forked() ? driver.machine().HostFree() : UINT64_MAX;
+}
+
+ATP_SIM_API int64_t atpSimTouched(atpSimTouch* touches, uint64_t capacity) {
+  constexpr uint64_t kPieceBytes = 64 << 10;
+  Driver& driver = Driver::Get();
+  atp::sim::ThreadState& thread = driver.Thread();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  thread.asks_for_touches = true;
+  const std::shared_ptr<atp::sim::KernelTouches> last = std::move(thread.touches);
+  thread.touches = nullptr;
+  if (last == nullptr || !last->known) return -1;
+  std::map<uint64_t, uint8_t> pieces;
+  for (const atp::sim::WaveTouches& wave : last->waves) {
+    for (const atp::sim::PageTouch& touch : wave.pages)
+      pieces[(touch.page << atp::sim::kPageBits) / kPieceBytes * kPieceBytes] |= touch.flags;
+  }
+  uint64_t count = 0;
+  for (const auto& [address, flags] : pieces) {
+    if (count == capacity) break;
+    touches[count++] = {address, (flags & atp::sim::PageTouch::kRead) != 0,
+                        (flags & atp::sim::PageTouch::kWrite) != 0};
+  }
+  return static_cast<int64_t>(pieces.size());
 }

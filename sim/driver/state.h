@@ -16,6 +16,7 @@ namespace atp::sim {
 
 struct Stream;
 struct Pool;
+struct KernelTouches;
 struct ThreadState;
 struct ModuleInstance;
 
@@ -59,6 +60,8 @@ struct ThreadState {
   std::vector<Context*> contexts;  // stack, top last
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool in_host_function = false;
+  bool asks_for_touches = false;           // atpSimTouched
+  std::shared_ptr<KernelTouches> touches;  // of its last launch
 };
 
 }  // namespace atp::sim

@@ -22,10 +22,17 @@ struct Function;
 struct Graph;
 struct Stream;
 
+// What a launch has touched, left for whoever asks (atpSimTouched).
+struct KernelTouches {
+  bool known = false;
+  std::vector<WaveTouches> waves;
+};
+
 struct KernelTask {
   Function* function = nullptr;
   LaunchConfig config;
-  std::vector<uint8_t> params;  // packed, KernelInfo::param_bytes long
+  std::vector<uint8_t> params;             // packed, KernelInfo::param_bytes long
+  std::shared_ptr<KernelTouches> touches;  // null: nobody asks
 };
 
 // A copy of up to three dimensions; plain copies have height and depth 1. Addresses are of devices

@@ -176,6 +176,8 @@ class Machine {
   virtual MachineStatus Health(int device) const = 0;
   // How long kernels that have ended ran on the device, faults included.
   virtual Time KernelBusy(int device) const = 0;
+  // Bytes that managed memory may still take of the host; UINT64_MAX without a limit.
+  virtual uint64_t HostFree() const = 0;
   // Everything counted so far, as JSON text (ATP_SIM_STATS). Finishes outstanding work first.
   virtual std::string StatsJson() = 0;
   // Everything that has happened so far is in the timeline's file.

@@ -6,6 +6,7 @@
 // it. Made by Machine::Create.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,10 @@ class TimingMachine : public Machine {
   Time KernelBusy(int device) const override {
     const auto found = world_.stats.busy.find(device);
     return found == world_.stats.busy.end() ? 0 : found->second;
+  }
+  uint64_t HostFree() const override {
+    if (config_.host_bytes == 0) return UINT64_MAX;
+    return config_.host_bytes - std::min(config_.host_bytes, world_.stats.host_bytes);
   }
   uint64_t DiscardViolations() const override { return world_.stats.discard_violations; }
 

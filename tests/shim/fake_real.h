@@ -40,6 +40,7 @@ struct FakeReal {
     setenv("ATP_POLICY", "managed", 1);
     setenv("ATP_BUDGET", "1GiB", 1);
     setenv("ATP_HOST_BUDGET", "4GiB", 1);
+    setenv("ATP_LEDGER", "off", 1);
     ReadSettings();
     calls.clear();
     managed_result = native_result = free_result = CUDA_SUCCESS;

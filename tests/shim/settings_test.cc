@@ -142,6 +142,33 @@ TEST(ParseSettings, MemoryToReportIsAWordOrASize) {
   EXPECT_EQ(parsed.report_size.Of(0), 24 * kGiB);
 }
 
+TEST(ParseSettings, AccessIsToldInTheLogOrInAFile) {
+  EXPECT_FALSE(Parse({{"ATP_ACCESS_STATS", "off"}}).access_stats);
+  EXPECT_TRUE(Parse({{"ATP_ACCESS_STATS", "on"}}).access_stats);
+  EXPECT_STREQ(Parse({{"ATP_ACCESS_STATS", "on"}}).access_file, "");
+  EXPECT_TRUE(Parse({{"ATP_ACCESS_STATS", "/tmp/a.%p"}}).access_stats);
+  EXPECT_STREQ(Parse({{"ATP_ACCESS_STATS", "/tmp/a.%p"}}).access_file, "/tmp/a.%p");
+}
+
+TEST(ParseSettings, WaitingIsADuration) {
+  EXPECT_EQ(Parse({}).wait_ms, 0u);
+  EXPECT_EQ(Parse({{"ATP_WAIT", "30s"}}).wait_ms, 30'000u);
+  EXPECT_EQ(Parse({{"ATP_WAIT", "250ms"}}).wait_ms, 250u);
+  EXPECT_EQ(Parse({{"ATP_WAIT", "2m"}}).wait_ms, 120'000u);
+  EXPECT_EQ(Parse({{"ATP_WAIT", "7"}}).wait_ms, 7'000u);
+  EXPECT_EQ(Parse({{"ATP_WAIT", "off"}}).wait_ms, 0u);
+  for (const char* bad : {"soon", "3h", "s", "-1s", "99999999999999999999s"}) {
+    EXPECT_EQ(Parse({{"ATP_WAIT", bad}}).wait_ms, 0u);
+    EXPECT_EQ(complaints.size(), 1u) << bad;
+  }
+}
+
+TEST(ParseSettings, TheLedgerIsAFileOrNone) {
+  EXPECT_FALSE(Parse({{"ATP_LEDGER", "on"}}).no_ledger);
+  EXPECT_TRUE(Parse({{"ATP_LEDGER", "off"}}).no_ledger);
+  EXPECT_STREQ(Parse({{"ATP_LEDGER", "/run/ledger"}}).ledger_file, "/run/ledger");
+}
+
 TEST(ParseSettings, ARecordIsKeptInAFolderOrNotAtAll) {
   EXPECT_FALSE(Parse({}).no_record);
   EXPECT_TRUE(Parse({{"ATP_RECORD", "off"}}).no_record);

@@ -34,6 +34,24 @@ TEST_P(Allocators, TensorsAreSeenAndMovedAndResultsStay) {
   EXPECT_LT(learned.iteration_ms.back(), 0.5 * managed.iteration_ms.back());
 }
 
+TEST_P(Allocators, WhatPlansTakeLaunchesToTouchIsHeldAgainstTheTruth) {
+  const std::string file = testing::TempDir() + "access." + std::to_string(getpid()) + ".json";
+  const Outcome run = Train(GetParam(), "52MiB", {{"ATP_ACCESS_STATS", file}});
+  ASSERT_EQ(run.finished.exit_code, 0) << run.finished.err;
+  nlohmann::json access;
+  std::ifstream(file) >> access;
+  unlink(file.c_str());
+  EXPECT_EQ(access["known"], true);
+  const nlohmann::json& all = access["all"];
+  EXPECT_GT(all["launches"], 100);
+  EXPECT_EQ(all["predicted_bytes"].get<uint64_t>() - all["wrong_bytes"].get<uint64_t>(),
+            all["touched_bytes"].get<uint64_t>() - all["missed_bytes"].get<uint64_t>());
+  EXPECT_LE(all["missed_bytes"].get<double>(), 0.02 * all["touched_bytes"].get<double>());
+  uint64_t launches = 0;
+  for (const auto& kernel : access["kernels"]) launches += kernel["launches"].get<uint64_t>();
+  EXPECT_EQ(launches, all["launches"].get<uint64_t>());
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Allocators,
                          testing::Values("plain", "async", "caching", "expandable", "arena"),
                          [](const auto& kind) { return kind.param; });

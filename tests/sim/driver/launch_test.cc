@@ -2,6 +2,7 @@
 #include <cstring>
 #include <thread>
 
+#include "sim/host_symbols.h"
 #include "tests/sim/driver/driver_test_support.h"
 
 namespace atp::sim {
@@ -21,6 +22,29 @@ TEST_F(Launch, VectorAddGivesTheSumsOfTheHost) {
   ASSERT_CUDA(cuCtxSynchronize());
   ASSERT_CUDA(cuMemcpyDtoH(c.data(), dc, bytes));
   for (int i = 0; i < kCount; ++i) ASSERT_EQ(c[i], a[i] + b[i]) << i;
+}
+
+TEST_F(Launch, TellsWhoAsksWhatItHasTouched) {
+  constexpr uint64_t kPiece = 64 << 10;
+  constexpr int kCount = 3 * kPiece / sizeof(int);
+  CUdeviceptr out = 0;
+  ASSERT_CUDA(cuMemAllocManaged(&out, 4 << 20, CU_MEM_ATTACH_GLOBAL));
+  std::vector<atpSimTouch> touches(16);
+  const auto ask = [&] { return atpSimTouched(touches.data(), touches.size()); };
+  EXPECT_EQ(ask(), -1) << "nothing is kept for who has not asked";
+  ASSERT_CUDA(DriverTest::Launch("Fill", kCount, nullptr, out + kPiece, 1, kCount));
+  ASSERT_EQ(ask(), 3);
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(touches[i].address, out + (i + 1) * kPiece);
+    EXPECT_EQ(touches[i].reads, 0);
+    EXPECT_NE(touches[i].writes, 0);
+  }
+  EXPECT_EQ(ask(), -1) << "a launch is told once";
+  ASSERT_CUDA(cuMemsetD8(out, 0, kPiece));
+  EXPECT_EQ(ask(), -1) << "sets are no launches";
+  ASSERT_CUDA(DriverTest::Launch("Fill", kCount, nullptr, out, 1, kCount));
+  touches.resize(1);
+  EXPECT_EQ(ask(), 3) << "how many there are, whatever the room";
 }
 
 TEST_F(Launch, TakesPackedArguments) {
