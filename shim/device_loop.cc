@@ -29,6 +29,9 @@ constexpr uint64_t kMeasuredFirst = 1;
 // A new plan is worth making when the period's measured time has moved by this much.
 constexpr double kDrift = 0.03;
 
+// Where launches reach farther from period to period.
+constexpr uint64_t kLookAgain = kPeriodsAhead / 2;
+
 constexpr const char* kTooManyStreams = "more than 8 streams launch kernels";
 
 double Sum(const std::vector<double>& values) {
@@ -313,6 +316,8 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   if (drifted) known = std::move(seconds);
   if (drifted && !phase_->settled && !job_.busy()) {
     RequestPlan(phase_, period_, lock);
+  } else if (schedule_->grows && period_ % kLookAgain == 0 && !job_.busy()) {
+    RequestPlan(phase_, period_, lock, schedule_);
   } else if (period_ % kMeasureEvery == kMeasuredFirst) {
     timer_.Start(schedule_->length);
     record_.StartMeasuring(schedule_, Capacity());
@@ -344,9 +349,15 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   if (!job_.Take(&made) || made.frees != frees_) return;
   PhaseState* phase = phases_.Find(made.phase, made.length);
   if (phase != nullptr) phase->fits = made.fits;
-  if (made.fits) return;
+  if (made.fits || made.same) return;
   if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
-  if (phase == nullptr || phase->settled) return;
+  if (phase == nullptr) return;
+  if (made.grown) {  // what earlier plans took is another thing
+    phase->settled = false;
+    phase->best = nullptr;
+    phase->best_seconds = 0;
+  }
+  if (phase->settled) return;
   if (made.schedule == nullptr) return GiveUp(phase, made.why.c_str());
   phase->schedule = std::move(made.schedule);
   ++statistics_.plans;
@@ -354,32 +365,29 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   if (phase == now) Adopt(phase, plain_periods, lock);
 }
 
-// The last launches were whole periods of this phase.
-void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
+// The last launches were whole periods of this phase. `grown_from`: another plan is wanted only
+// where they touch other ranges than this one is for.
+void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock,
+                             std::shared_ptr<const Schedule> grown_from) {
   Recorder::Period period = recorder_.Last(phase->length, phase->seconds, residency_.live());
   if (!period.usable) return;
   recalling_ = phase->phase >= LoopMemory::kFirstPhase && phase->schedule == nullptr;
   if (phase->schedule == nullptr) phase->beginning = recorder_.BeginningOf(period.signatures);
-  Plan(phase, std::move(period));
+  Plan(phase, std::move(period), std::move(grown_from));
   // Where planning takes no time of its own, the plan starts with this very period.
   if (turns_) TakePlan(phase, periods, lock);
 }
 
-void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period) {
+void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
+                      std::shared_ptr<const Schedule> grown_from) {
   PlanInput input;
   input.period = std::move(period);
   input.link = traffic_.meter().Link();
   input.durations_known = !phase->seconds.empty();
-  // What launches reach is a guess, and faults of a wrong one would pass for their durations. So
-  // the first plan is for whole allocations; what is measured under it serves the second one, by
-  // parts.
-  const bool guessed =
-      std::any_of(input.period.seen.touches.begin(), input.period.seen.touches.end(),
-                  [](const policy::SeenTouch& t) { return t.bytes == 0; });
-  if (guessed && phase->best != nullptr && !phase->best->by_parts) {
-    input.whole_seconds = phase->best_seconds;
-  }
-  input.whole = phase->whole || (guessed && phase->schedule == nullptr);
+  if (phase->best != nullptr && !phase->best->by_parts) input.whole_seconds = phase->best_seconds;
+  input.whole = phase->whole;
+  input.first = phase->schedule == nullptr;
+  input.grown_from = std::move(grown_from);
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
   input.frees = frees_;

@@ -74,8 +74,10 @@ class DeviceLoop : private Traffic::Observer {
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
   void LogPlan(const Schedule& schedule) const;
   void LogSummary() const;
-  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock);
-  void Plan(PhaseState* phase, Recorder::Period period);
+  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock,
+                   std::shared_ptr<const Schedule> grown_from = nullptr);
+  void Plan(PhaseState* phase, Recorder::Period period,
+            std::shared_ptr<const Schedule> grown_from = nullptr);
   void PlanRemembered(Lock& lock);
   void PlanKnownShape(uint64_t signature, Lock& lock);
   void TellMemory(bool at_once);

@@ -45,17 +45,19 @@ T Read(const void* from) {
 }
 
 constexpr uint32_t kElf = 0x464c457f;
-constexpr size_t kMostText = 64u << 20;  // of texts that nobody has asked about yet
+constexpr size_t kMostText = 64u << 20;
+using Text = std::shared_ptr<const std::string>;
 
 struct Known {
   bool exact = true;
   std::vector<WordAccess> words;
+  std::vector<Text> texts;
 };
 
 struct Store {
   std::mutex mutex;
-  std::vector<std::string> texts;  // not read yet
-  size_t text_bytes = 0;
+  std::vector<Text> unread;
+  size_t unread_bytes = 0, kept_bytes = 0;
   std::unordered_map<std::string, Known> kernels;
   std::deque<std::vector<WordAccess>> given;  // never freed: launch hooks hold views
 };
@@ -69,9 +71,9 @@ void Keep(std::string_view text) {
   if (text.find(".entry") == std::string_view::npos) return;
   Store& store = TheStore();
   std::lock_guard lock(store.mutex);
-  if (store.text_bytes + text.size() > kMostText) return;
-  store.text_bytes += text.size();
-  store.texts.emplace_back(text);
+  if (store.unread_bytes + text.size() > kMostText) return;
+  store.unread_bytes += text.size();
+  store.unread.push_back(std::make_shared<const std::string>(text));
 }
 
 void KeepContainer(const char* data) {
@@ -93,9 +95,14 @@ void KeepContainer(const char* data) {
   }
 }
 
-void Merge(KernelAccess access, Store* store) {
+// `text`: where it stands, null when that is not kept.
+void Merge(KernelAccess access, const Text& text, Store* store) {
   const auto [at, added] = store->kernels.try_emplace(access.name);
   Known& known = at->second;
+  const auto same = [&](const Text& other) { return *other == *text; };
+  if (text != nullptr && std::none_of(known.texts.begin(), known.texts.end(), same)) {
+    known.texts.push_back(text);
+  }
   known.exact &= access.exact && (added || known.words.size() == access.words.size());
   if (added) known.words.resize(access.words.size());
   for (size_t i = 0; known.exact && i < known.words.size(); ++i) {
@@ -164,13 +171,25 @@ std::span<const WordAccess> AccessOf(const char* kernel) {
   if (kernel == nullptr) return {};
   Store& store = TheStore();
   std::lock_guard lock(store.mutex);
-  for (const std::string& text : std::exchange(store.texts, {})) {
-    for (KernelAccess& access : ReadKernelAccess(text)) Merge(std::move(access), &store);
+  for (const Text& text : std::exchange(store.unread, {})) {
+    const bool keep = store.kept_bytes + text->size() <= kMostText;
+    if (keep) store.kept_bytes += text->size();
+    for (KernelAccess& access : ReadKernelAccess(*text)) {
+      Merge(std::move(access), keep ? text : nullptr, &store);
+    }
   }
-  store.text_bytes = 0;
+  store.unread_bytes = 0;
   const auto found = store.kernels.find(kernel);
   if (found == store.kernels.end() || !found->second.exact) return {};
   return store.given.emplace_back(found->second.words);
+}
+
+std::vector<Text> TextsWith(const char* kernel) {
+  if (kernel == nullptr) return {};
+  Store& store = TheStore();
+  std::lock_guard lock(store.mutex);
+  const auto found = store.kernels.find(kernel);
+  return found == store.kernels.end() ? std::vector<Text>{} : found->second.texts;
 }
 
 }  // namespace atp::shim

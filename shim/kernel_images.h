@@ -7,8 +7,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "shim/ptx_access.h"
 
@@ -24,5 +27,8 @@ std::string_view BytesOfImage(const void* image);
 // access be followed. Lives as long as the process. Kernels of one name in several images count as
 // one that does what any of them does.
 std::span<const WordAccess> AccessOf(const char* kernel);
+
+// The texts that hold a kernel of this name, of those that AccessOf has read.
+std::vector<std::shared_ptr<const std::string>> TextsWith(const char* kernel);
 
 }  // namespace atp::shim

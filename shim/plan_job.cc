@@ -8,6 +8,7 @@
 #include "policy/bounds.h"
 #include "policy/planner.h"
 #include "policy/sight.h"
+#include "shim/kernel_reach.h"
 #include "shim/own_thread.h"
 
 namespace atp::shim {
@@ -17,9 +18,10 @@ namespace {
 // The period's ranges as tensors of a trace, and where they lie.
 policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Placed>* placed) {
   policy::SeenPeriod seen = period.seen;
-  for (size_t t = 0; whole && t < seen.touches.size(); ++t) {
-    seen.touches[t].offset = 0;
-    seen.touches[t].bytes = seen.allocations[seen.touches[t].allocation];
+  for (policy::SeenTouch& touch : seen.touches) {
+    if (!whole || touch.bytes > 0) continue;
+    touch.offset = 0;
+    touch.bytes = seen.allocations[touch.allocation];
   }
   policy::Sight sight = policy::SplitAtTouches(seen, policy::PredictReaches(seen), kGranule);
   // Advice is taken back for a whole allocation, so it is given to those only that no launch of the
@@ -43,6 +45,26 @@ policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Place
   return std::move(sight.trace);
 }
 
+// Some launch's reach is not known, but for what its pointers show.
+bool Guesses(const policy::SeenPeriod& seen) {
+  return std::any_of(seen.touches.begin(), seen.touches.end(),
+                     [](const policy::SeenTouch& t) { return t.bytes == 0; });
+}
+
+bool SameRanges(const Schedule& plan, const std::vector<Placed>& placed,
+                const policy::Trace& trace) {
+  const auto range = [](const Placed& a, const Placed& b) {
+    return a.allocation == b.allocation && a.offset == b.offset && a.bytes == b.bytes;
+  };
+  const auto lists = [](const policy::Launch& a, const policy::Launch& b) {
+    return a.reads == b.reads && a.writes == b.writes;
+  };
+  return std::equal(plan.tensors.begin(), plan.tensors.end(), placed.begin(), placed.end(),
+                    range) &&
+         std::equal(plan.trace->launches.begin(), plan.trace->launches.end(),
+                    trace.launches.begin(), trace.launches.end(), lists);
+}
+
 PlanOutput MakeScheduleOf(PlanInput input) {
   PlanOutput output;
   output.frees = input.frees;
@@ -50,6 +72,11 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   output.length = static_cast<uint32_t>(input.period.seen.launches.size());
   std::vector<Placed> placed;
   policy::Trace trace = Look(input.period, input.whole, &placed);
+  if (input.grown_from != nullptr) {
+    output.same = SameRanges(*input.grown_from, placed, trace);
+    if (output.same) return output;
+    output.grown = true;
+  }
   trace.link = input.link;
   trace.device_bytes = input.capacity;
   uint64_t footprint = 0;
@@ -79,7 +106,8 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   for (const policy::SeenLaunch& launch : input.period.seen.launches) {
     schedule->identities.push_back(launch.kernel);
   }
-  schedule->by_parts = !input.whole;
+  schedule->by_parts = !input.whole && Guesses(input.period.seen);
+  schedule->grows = input.period.grows;
   output.schedule = std::move(schedule);
   return output;
 }
@@ -88,8 +116,15 @@ PlanOutput MakeScheduleOf(PlanInput input) {
 
 PlanOutput MakeSchedule(PlanInput input) {
   constexpr double kWorthAGuess = 0.95;
+  FindReaches(kPeriodsAhead, &input.period);
+  // What pointers alone show of a launch's reach is a guess, and faults of a wrong one would pass
+  // for durations. So the first plan is for whole allocations then; what is measured under it
+  // serves the second one, by parts.
+  const bool guessed = Guesses(input.period.seen);
+  input.whole |= input.first && guessed;
+  if (!guessed) input.whole_seconds = 0;
   PlanOutput output = MakeScheduleOf(input);
-  if (output.fits) return output;
+  if (output.fits || output.same) return output;
   const bool made = output.schedule != nullptr;
   const bool other =
       input.whole ? !made

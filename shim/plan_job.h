@@ -13,13 +13,21 @@
 
 namespace atp::shim {
 
+// A plan holds for so many periods where launches reach farther from one to the next.
+inline constexpr unsigned kPeriodsAhead = 32;
+
 struct PlanInput {
   Recorder::Period period;
   policy::LinkRates link;
   bool durations_known = false;  // those in `period`; otherwise they are assumed
-  bool whole = false;  // each touch counts as all of its allocation, if that can be planned
+  // Touches of unknown reach count as all of their allocations, if that can be planned.
+  bool whole = false;
+  bool first = false;  // nothing has been planned for this phase: whole, where reaches are guesses
   // What a period by whole allocations takes, 0 = not known: a plan by parts has to promise more.
   double whole_seconds = 0;
+  // The plan that runs, where launches reach farther from period to period: another one is made
+  // only when they touch other ranges by now.
+  std::shared_ptr<const Schedule> grown_from;
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
   uint64_t frees = 0;        // of the loop when the request was made
@@ -33,6 +41,8 @@ struct PlanOutput {
   // All that the period touches fits. What it needs comes by itself and stays; making room for it
   // would only take away what the next phase needs.
   bool fits = false;
+  bool same = false;   // the plan that runs serves still
+  bool grown = false;  // it is for other ranges than the one that runs
   std::string why;
   uint64_t frees = 0;              // as in the input
   uint32_t phase = 0, length = 0;  // `length`: launches of the period

@@ -25,6 +25,35 @@ size_t BytesOf(const LaunchArguments& arguments) {
   return end;
 }
 
+// Equal for launches of one kernel that differ in their pointers only. `addresses`: those that the
+// launch was given, of our memory; sorted. `number`: of the launch, where its arguments are not
+// known: it is like no other then.
+uint64_t ShapeOf(const LaunchShape& shape, std::span<const char> arguments,
+                 const std::vector<uint64_t>& addresses, uint64_t number) {
+  uint64_t hash = 0x51ED270B;
+  for (const uint32_t n : shape.grid) hash = Mix(hash, n);
+  for (const uint32_t n : shape.block) hash = Mix(hash, n);
+  if (arguments.empty()) return Mix(hash, number);
+  for (size_t at = 0; at < arguments.size(); at += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    memcpy(&word, &arguments[at], std::min(sizeof word, arguments.size() - at));
+    const bool pointer = std::binary_search(addresses.begin(), addresses.end(), word);
+    hash = Mix(hash, pointer ? 0 : word);
+  }
+  return hash;
+}
+
+// Touches stand in the order of the arguments: where the word with this address is, from `*from`
+// on, which moves behind it.
+uint32_t FindPointer(std::span<const char> arguments, uint64_t address, uint32_t* from) {
+  for (uint32_t at = *from; at + sizeof address <= arguments.size(); at += sizeof address) {
+    if (memcmp(&arguments[at], &address, sizeof address) != 0) continue;
+    *from = at + sizeof address;
+    return at;
+  }
+  return Recorder::Period::kNowhere;
+}
+
 }  // namespace
 
 void Recorder::Record(const LaunchView& launch) {
@@ -36,6 +65,7 @@ void Recorder::Record(const LaunchView& launch) {
   Entry& entry = entries_[launches_++ % kLaunches];
   entry.signature = launch.signature;
   entry.identity = launch.identity;
+  entry.info = launch.arguments.info;
   entry.shape = launch.arguments.shape;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
@@ -68,24 +98,30 @@ void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {
   }
 }
 
-// Equal for launches of one kernel that differ in their pointers only. `addresses`: those that the
-// launch was given, of our memory; sorted.
-uint64_t Recorder::ShapeOf(const Entry& entry, const std::vector<uint64_t>& addresses) const {
-  uint64_t hash = 0x51ED270B;
-  for (const uint32_t n : entry.shape.grid) hash = Mix(hash, n);
-  for (const uint32_t n : entry.shape.block) hash = Mix(hash, n);
-  // Not known: like no other.
+std::span<const char> Recorder::ArgumentsOf(const Entry& entry) const {
   const bool known =
       entry.argument_bytes > 0 && argument_bytes_ - entry.first_argument <= kArgumentBytes;
-  if (!known) return Mix(hash, entry.first_touch);
-  const char* from = &arguments_[entry.first_argument % kArgumentBytes];
-  for (uint32_t at = 0; at < entry.argument_bytes; at += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    memcpy(&word, from + at, std::min<size_t>(sizeof word, entry.argument_bytes - at));
-    const bool pointer = std::binary_search(addresses.begin(), addresses.end(), word);
-    hash = Mix(hash, pointer ? 0 : word);
+  if (!known) return {};
+  return {&arguments_[entry.first_argument % kArgumentBytes], entry.argument_bytes};
+}
+
+void Recorder::AddArguments(uint64_t launch, uint32_t length, Period* period) const {
+  const Entry& entry = entries_[launch % kLaunches];
+  const auto add = [&](std::span<const char> bytes) {
+    const auto at = static_cast<uint32_t>(period->argument_bytes.size());
+    period->argument_bytes.insert(period->argument_bytes.end(), bytes.begin(), bytes.end());
+    return at;
+  };
+  const std::span<const char> arguments = ArgumentsOf(entry);
+  Period::Launched launched{entry.info, entry.shape, add(arguments),
+                            static_cast<uint32_t>(arguments.size()), Period::kNowhere};
+  if (launch >= length && launches_ - (launch - length) <= kLaunches) {
+    const Entry& before = entries_[(launch - length) % kLaunches];
+    const std::span<const char> earlier = ArgumentsOf(before);
+    const bool same = before.info == entry.info && earlier.size() == arguments.size();
+    if (same && !earlier.empty()) launched.first_earlier = add(earlier);
   }
-  return hash;
+  period->launched.push_back(launched);
 }
 
 void Recorder::Period::Add(Allocation* allocation) {
@@ -114,7 +150,10 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
     launch.seconds = i < seconds.size() ? seconds[i] : 0;
     launch.first_touch = static_cast<uint32_t>(period.seen.touches.size());
     launch.touch_count = entry.touch_count;
+    AddArguments(begin + i, length, &period);
+    const std::span<const char> arguments = ArgumentsOf(entry);
     addresses.clear();
+    uint32_t from = 0;
     for (uint32_t k = 0; k < entry.touch_count; ++k) {
       const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
       const auto alive = live.find(touch.allocation_id);
@@ -124,10 +163,12 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
       if (added) period.Add(a);
       period.seen.touches.push_back(
           {it->second, touch.offset, touch.bytes, touch.reads, touch.writes});
-      addresses.push_back(a->address + touch.offset);
+      const uint64_t address = a->address + touch.offset;
+      period.pointer_at.push_back(FindPointer(arguments, address, &from));
+      addresses.push_back(address);
     }
     std::sort(addresses.begin(), addresses.end());
-    launch.shape = ShapeOf(entry, addresses);
+    launch.shape = ShapeOf(entry.shape, arguments, addresses, begin + i);
     period.seen.launches.push_back(launch);
   }
   period.usable = true;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -25,12 +26,26 @@ class Recorder {
   void Record(const LaunchView& launch);
 
   struct Period {
+    static constexpr uint32_t kNowhere = UINT32_MAX;
     policy::SeenPeriod seen;
     std::vector<Allocation*> allocations;  // those of `seen`
     // Their sizes as mapped, and whether ReadMostly is not to be advised again.
     std::vector<uint64_t> mapped;
     std::vector<bool> written_anyway;
     std::vector<uint64_t> signatures;  // of the launches
+    // What the launches were given, and what the same ones were given a period earlier (with the
+    // same number of bytes); both lie in `argument_bytes`.
+    struct Launched {
+      const FunctionInfo* info = nullptr;  // null: not known, or no kernel
+      LaunchShape shape;
+      uint32_t first_argument = 0, argument_bytes = 0;
+      uint32_t first_earlier = kNowhere;  // kNowhere: not known
+    };
+    std::vector<Launched> launched;
+    std::vector<char> argument_bytes;
+    // For each touch of `seen` where in the arguments its pointer lies; kNowhere: not known.
+    std::vector<uint32_t> pointer_at;
+    bool grows = false;  // FindReaches: arguments count on from period to period
     void Add(Allocation* allocation);
     bool usable =
         false;  // false: a touched allocation is gone, or the period is longer than the memory
@@ -50,6 +65,7 @@ class Recorder {
  private:
   struct Entry {
     uint64_t signature, identity;
+    const FunctionInfo* info;
     LaunchShape shape;
     uint32_t touch_count;
     uint32_t argument_bytes;  // 0: not known, or no kernel
@@ -62,7 +78,8 @@ class Recorder {
   };
 
   void RecordArguments(const LaunchArguments& arguments, Entry* entry);
-  uint64_t ShapeOf(const Entry& entry, const std::vector<uint64_t>& addresses) const;
+  void AddArguments(uint64_t launch, uint32_t length, Period* period) const;
+  std::span<const char> ArgumentsOf(const Entry& entry) const;  // empty: not known any more
 
   // Not initialised: pages are taken as they fill.
   std::unique_ptr<Entry[]> entries_;

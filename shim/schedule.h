@@ -53,8 +53,9 @@ struct Schedule {
   std::vector<Placed> tensors;                 // what the period touches
   std::shared_ptr<const policy::Trace> trace;  // what was planned; its tensor i is tensors[i]
   std::vector<Action> out_at_start;            // ranges that are on the host when a period starts
-  bool by_parts =
-      false;  // made from what launches are thought to reach, not from whole allocations
+  // Some of it was cut by guesses of what launches reach.
+  bool by_parts = false;
+  bool grows = false;  // what launches reach changes from period to period
   uint64_t moved_in_bytes = 0, moved_out_bytes = 0;  // copied in a period
   double promise_seconds = 0;
   double bound_seconds = 0;  // bound_safe of the trace as the shim sees it

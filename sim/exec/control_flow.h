@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

@@ -15,7 +15,7 @@
 #include "sim/exec/handlers/pick.h"
 #include "sim/exec/program.h"
 #include "sim/exec/touch_slice.h"
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

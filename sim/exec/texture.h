@@ -12,7 +12,7 @@
 
 #include "sim/exec/exec.h"
 #include "sim/exec/insn.h"
-#include "sim/ptx/opcode.h"
+#include "ptx/opcode.h"
 
 namespace atp::sim {
 

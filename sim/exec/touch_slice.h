@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

@@ -9,7 +9,7 @@
 
 #include "sim/exec/exec.h"
 #include "sim/exec/warp.h"
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

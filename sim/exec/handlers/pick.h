@@ -4,7 +4,7 @@
 #pragma once
 
 #include "sim/exec/insn.h"
-#include "sim/ptx/opcode.h"
+#include "ptx/opcode.h"
 
 namespace atp::sim::exec {
 

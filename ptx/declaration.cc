@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstring>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 namespace {
 
 constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 40;
@@ -262,4 +262,4 @@ bool DeclarationReader::ReadParameters(std::vector<Variable>* list) {
   }
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

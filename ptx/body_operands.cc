@@ -2,9 +2,9 @@
 // Operands of a function body, and what their names mean.
 #include <charconv>
 
-#include "sim/ptx/body_parser.h"
+#include "ptx/body_parser.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 bool BodyParser::ReadOperand(Operand* operand) {
   Token token = lexer_.Next();
@@ -250,4 +250,4 @@ bool BodyParser::ResolveNames() {
   return true;
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -12,7 +12,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 enum class Type : uint8_t {
   kNone,
@@ -110,4 +110,4 @@ bool ParseOpcode(std::string_view text, Op* op);
 // execution.
 bool IsSharedSpace(const Op& op);
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/ptx/lexer.h"
+#include "ptx/lexer.h"
 
 #include <array>
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 namespace {
 
 enum : uint8_t { kOther = 0, kBlank = 1, kWordStart = 2, kDigit = 4, kWordPart = 8 };
@@ -131,4 +131,4 @@ bool ParseInteger(std::string_view text, uint64_t* value) {
   return true;
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

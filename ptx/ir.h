@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/ptx/lexer.h"
-#include "sim/ptx/opcode.h"
+#include "ptx/lexer.h"
+#include "ptx/opcode.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 enum class Space : uint8_t { kReg, kGlobal, kConst, kShared, kLocal, kParam };
 
@@ -113,4 +113,4 @@ struct Function {
   uint32_t shared_alignment = 1;
 };
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 struct RegisterRange {
   uint32_t first = 0, count = 0;
@@ -75,4 +75,4 @@ class BodyParser {
   int nesting_ = 0;
 };
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One function body in full: scopes, registers, labels, statements.
-#include "sim/ptx/body_parser.h"
+#include "ptx/body_parser.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 namespace {
 
 constexpr uint32_t kMaxRegisters = 1u << 20;
@@ -230,4 +230,4 @@ bool ParseBody(const ParsedModule& module, const Function& function, Body* body,
   return BodyParser(module, function, body, error).Run();
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -2,9 +2,9 @@
 // The module level: directives, declarations, function headers, and the first pass over bodies.
 #include <unordered_set>
 
-#include "sim/ptx/parser.h"
+#include "ptx/parser.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 namespace {
 
 class ModuleParser {
@@ -317,4 +317,4 @@ bool ParseModule(std::string_view text, const OpcodeCheck& check, ParsedModule* 
   return ModuleParser(check, module, error).Run();
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

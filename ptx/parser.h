@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/ptx/ir.h"
+#include "ptx/ir.h"
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 struct ParsedModule {
   std::string text;  // what all views point into
@@ -64,4 +64,4 @@ class DeclarationReader {
 // Literal in any spelling to an operand of kind kInteger, kFloat32 or kFloat64.
 bool ParseLiteral(std::string_view text, Operand* operand);
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/ptx/opcode.h"
+#include "ptx/opcode.h"
 
 #include <array>
 #include <unordered_map>
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 namespace {
 
 struct TypeRow {
@@ -397,4 +397,4 @@ bool IsSharedSpace(const Op& op) {
   return op.HasAny({Mod::kShared, Mod::kSharedCta, Mod::kSharedCluster});
 }
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace atp::sim::ptx {
+namespace atp::ptx {
 
 enum class TokenKind : uint8_t { kEnd, kWord, kNumber, kString, kPunct, kBad };
 
@@ -49,4 +49,4 @@ class Lexer {
 // large for 64 bits.
 bool ParseInteger(std::string_view text, uint64_t* value);
 
-}  // namespace atp::sim::ptx
+}  // namespace atp::ptx

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/kernel_reach.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <unordered_map>
+
+#include "ptx/reach.h"
+#include "shim/functions.h"
+#include "shim/kernel_images.h"
+
+namespace atp::shim {
+namespace {
+
+using Text = std::shared_ptr<const std::string>;
+struct Codes {
+  size_t texts = 0;                                         // that have the kernel
+  std::vector<std::shared_ptr<const ptx::ReachCode>> list;  // empty: one cannot be followed
+};
+
+// Texts are read over once, and each kernel is translated when it is first asked for.
+class Library {
+ public:
+  // One for each text that has the kernel.
+  const Codes& Of(const char* kernel) {
+    const std::vector<Text> texts = TextsWith(kernel);
+    Codes& codes = codes_[kernel];
+    if (codes.texts == texts.size()) return codes;
+    codes = {texts.size(), {}};
+    for (const Text& text : texts) {
+      const ptx::ParsedModule& module = Parsed(text);
+      const auto found = module.function_by_name.find(kernel);
+      std::shared_ptr<const ptx::ReachCode> code;
+      if (found != module.function_by_name.end()) {
+        code = ptx::ReachCode::Make(module, *module.functions[found->second]);
+      }
+      if (code == nullptr) {
+        codes.list.clear();
+        break;
+      }
+      codes.list.push_back(std::move(code));
+    }
+    return codes;
+  }
+
+ private:
+  const ptx::ParsedModule& Parsed(const Text& text) {
+    const auto [at, added] = modules_.try_emplace(text.get());
+    if (added) {
+      at->second = std::make_unique<ptx::ParsedModule>();
+      std::string error;
+      // An opcode that is not known ends the kernel that has it, not the module.
+      const auto any = [](std::string_view) { return true; };
+      if (!ptx::ParseModule(*text, any, at->second.get(), &error)) {
+        at->second = std::make_unique<ptx::ParsedModule>();
+      }
+    }
+    return *at->second;
+  }
+
+  std::unordered_map<std::string, Codes> codes_;
+  std::unordered_map<const std::string*, std::unique_ptr<ptx::ParsedModule>> modules_;
+};
+
+// A launch as it was, or as it will be.
+struct LaunchedAs {
+  const FunctionInfo* info;
+  LaunchShape shape;
+  std::vector<char> arguments;
+  std::vector<uint32_t> pointers;  // where they lie in `arguments`
+};
+
+// What launches reached; those that differ in their pointers only reach equally far.
+class Reaches {
+ public:
+  // One for each pointer; empty: not known.
+  const std::vector<ptx::Reach>& Of(const LaunchedAs& launch) {
+    constexpr size_t kMost = 4096;
+    const Codes& codes = library_.Of(launch.info->name);
+    std::string key = KeyOf(launch, codes);
+    if (known_.size() >= kMost && known_.count(key) == 0) known_.clear();
+    const auto [at, added] = known_.try_emplace(std::move(key));
+    if (added) at->second = Find(launch, codes);
+    return at->second;
+  }
+
+ private:
+  static std::string KeyOf(const LaunchedAs& launch, const Codes& codes) {
+    std::string key(launch.info->name);
+    key.append(1, '\0').append(std::to_string(codes.texts)).append(1, '\0');
+    key.append(reinterpret_cast<const char*>(&launch.shape), sizeof launch.shape);
+    const size_t first = key.size();
+    key.append(launch.arguments.data(), launch.arguments.size());
+    for (const uint32_t at : launch.pointers) key.replace(first + at, 8, 8, '\0');
+    for (const uint32_t at : launch.pointers) {
+      key.append(reinterpret_cast<const char*>(&at), sizeof at);
+    }
+    return key;
+  }
+
+  // What any of the kernels of that name reaches.
+  static std::vector<ptx::Reach> Find(const LaunchedAs& launch, const Codes& codes) {
+    constexpr uint64_t kSteps = 4u << 20;  // some ten milliseconds, where threads run long
+    ptx::Geometry geometry;
+    std::copy_n(launch.shape.grid, 3, geometry.grid);
+    std::copy_n(launch.shape.block, 3, geometry.block);
+    std::vector<ptx::Reach> all;
+    for (const auto& code : codes.list) {
+      const std::vector<ptx::Reach> one =
+          code->Run(geometry, launch.arguments, launch.pointers, kSteps);
+      if (one.empty()) return {};
+      if (all.empty()) {
+        all = one;
+        continue;
+      }
+      for (size_t k = 0; k < all.size(); ++k) {
+        all[k].known &= one[k].known;
+        all[k].begin = std::min(all[k].begin, one[k].begin);
+        all[k].end = std::max(all[k].end, one[k].end);
+      }
+    }
+    return all;
+  }
+
+  Library library_;
+  std::unordered_map<std::string, std::vector<ptx::Reach>> known_;
+};
+
+template <typename T>
+T WordAt(std::span<const char> bytes, size_t at) {
+  T word = 0;
+  std::memcpy(&word, &bytes[at], sizeof word);
+  return word;
+}
+
+// The arguments after `periods` more, when each word goes on changing as it did in the last one.
+// False: none changes.
+bool GoOn(std::span<const char> earlier, unsigned periods, LaunchedAs* launch) {
+  // Larger steps are no counters: seeds, hashes, numbers in floating point.
+  constexpr int64_t kLargest = 1 << 24;
+  bool changes = false;
+  std::vector<char>& now = launch->arguments;
+  const auto step = [&]<typename T>(size_t at, T) {
+    const T delta = WordAt<T>(now, at) - WordAt<T>(earlier, at);
+    if (delta == 0 || delta > kLargest || delta < -kLargest) return;
+    const T next = WordAt<T>(now, at) + static_cast<T>(periods) * delta;
+    std::memcpy(&now[at], &next, sizeof next);
+    changes = true;
+  };
+  for (size_t at = 0; at + 4 <= now.size(); at += 4) {
+    const auto pointer = std::find_if(launch->pointers.begin(), launch->pointers.end(),
+                                      [&](uint32_t p) { return p == at || p + 4 == at; });
+    if (pointer == launch->pointers.end()) {
+      step(at, int32_t{});
+    } else if (*pointer == at) {
+      step(at, int64_t{});
+    }
+  }
+  return changes;
+}
+
+struct Extent {  // from a pointer on
+  int64_t begin, end;
+};
+Extent Join(const Extent& a, const Extent& b) {
+  if (a.begin == a.end) return b;
+  if (b.begin == b.end) return a;
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
+void Apply(const Extent& reach, policy::Bytes size, policy::SeenTouch* touch) {
+  const auto end = static_cast<int64_t>(size), at = static_cast<int64_t>(touch->offset);
+  const int64_t first = std::clamp<int64_t>(at + reach.begin, 0, end);
+  const int64_t last = std::clamp<int64_t>(at + reach.end, first, end);
+  // Nothing, or nothing of what it points into: the least that can be said.
+  touch->bytes = static_cast<policy::Bytes>(std::max<int64_t>(last - first, 1));
+  if (last > first) touch->offset = static_cast<policy::Bytes>(first);
+}
+
+std::mutex reaches_mutex;
+Reaches& TheReaches() {
+  static Reaches* reaches = new Reaches;  // never destroyed: planning may go on at exit
+  return *reaches;
+}
+
+void FindOne(size_t i, unsigned ahead, Recorder::Period* period) {
+  using Period = Recorder::Period;
+  const Period::Launched& launched = period->launched[i];
+  const policy::SeenLaunch& launch = period->seen.launches[i];
+  if (launched.info == nullptr || launched.info->name == nullptr) return;
+  if (launched.argument_bytes == 0) return;
+  const char* bytes = period->argument_bytes.data();
+  LaunchedAs as{launched.info, launched.shape, {}, {}};
+  const char* first = bytes + launched.first_argument;
+  as.arguments.assign(first, first + launched.argument_bytes);
+  std::vector<uint32_t> touches;
+  for (uint32_t t = launch.first_touch; t < launch.first_touch + launch.touch_count; ++t) {
+    if (period->seen.touches[t].bytes > 0 || period->pointer_at[t] == Period::kNowhere) continue;
+    touches.push_back(t);
+    as.pointers.push_back(period->pointer_at[t]);
+  }
+  if (touches.empty()) return;
+  const std::vector<ptx::Reach> now = TheReaches().Of(as);
+  if (now.empty()) return;
+  std::vector<ptx::Reach> later;
+  LaunchedAs next = as;
+  if (launched.first_earlier != Period::kNowhere &&
+      GoOn({bytes + launched.first_earlier, launched.argument_bytes}, ahead, &next)) {
+    later = TheReaches().Of(next);
+    period->grows = true;
+  }
+  for (size_t k = 0; k < now.size(); ++k) {
+    if (!now[k].known) continue;
+    Extent extent{now[k].begin, now[k].end};
+    if (!later.empty() && later[k].known) {
+      const int64_t moved = WordAt<int64_t>(next.arguments, as.pointers[k]) -
+                            WordAt<int64_t>(as.arguments, as.pointers[k]);
+      extent = Join(extent, {later[k].begin + moved, later[k].end + moved});
+    }
+    policy::SeenTouch& touch = period->seen.touches[touches[k]];
+    Apply(extent, period->seen.allocations[touch.allocation], &touch);
+  }
+}
+
+}  // namespace
+
+void FindReaches(unsigned ahead, Recorder::Period* period) {
+  std::lock_guard lock(reaches_mutex);
+  for (size_t i = 0; i < period->launched.size(); ++i) FindOne(i, ahead, period);
+}
+
+}  // namespace atp::shim
