@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The instructions that reach.h runs: of PTX what makes addresses and branches, with operands as
-// numbers of registers. For reach_compile.cc and reach_run.cc only.
+// numbers of registers. For the files of reach_*.cc only.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace atp::ptx {
 
@@ -48,7 +49,10 @@ struct ReachStep {
       0;  // of an address; of kLoadParameter and kParameterAddress: place in the buffer
   uint32_t bytes = 0;  // kTouch: how many, in addition to rows * from[1], where there is one
   uint32_t rows = 0;
-  uint32_t target = 0;  // kBranch
+  uint32_t target = 0;  // kBranch: the step to go on with
 };
+
+// The steps that touches and branches depend on, without regard to their order. reach_slice.cc
+std::vector<ReachStep> SliceOf(const std::vector<ReachStep>& steps);
 
 }  // namespace atp::ptx

@@ -441,46 +441,11 @@ class ReachCompiler {
     return true;
   }
 
-  // Backwards from touches and branches, without regard to the order of instructions.
   void KeepWhatMatters() {
-    std::unordered_map<uint32_t, std::vector<uint32_t>> makers;  // of each register
-    std::vector<uint32_t> pending;
-    std::vector<bool> keep(steps_.size());
-    for (uint32_t k = 0; k < steps_.size(); ++k) {
-      const ReachStep& step = steps_[k];
-      for (const uint32_t to : step.to) {
-        if (to != kNoRegister) makers[to].push_back(k);
-      }
-      keep[k] =
-          step.op == ReachOp::kTouch || step.op == ReachOp::kBranch || step.op == ReachOp::kExit;
-      if (keep[k]) pending.push_back(k);
-    }
-    while (!pending.empty()) {
-      const ReachStep& step = steps_[pending.back()];
-      pending.pop_back();
-      for (const uint32_t reg : {step.guard, step.from[0], step.from[1], step.from[2]}) {
-        const auto made = makers.find(reg);
-        if (reg == kNoRegister || made == makers.end()) continue;
-        for (const uint32_t k : made->second) {
-          if (!keep[k]) pending.push_back(k);
-          keep[k] = true;
-        }
-      }
-    }
-    std::vector<uint32_t> place(steps_.size() + 1);
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < steps_.size(); ++k) {
-      place[k] = kept;
-      kept += keep[k] ? 1 : 0;
-    }
-    place.back() = kept;
-    for (uint32_t k = 0; k < steps_.size(); ++k) {
-      if (!keep[k]) continue;
-      ReachStep step = steps_[k];
-      if (step.op == ReachOp::kBranch) step.target = place[step.target];
+    code_->steps_ = SliceOf(steps_);
+    for (ReachStep& step : code_->steps_) {
       for (uint32_t* reg : {&step.to[0], &step.to[1], &step.from[0], &step.from[1], &step.from[2]})
         Number(reg);
-      code_->steps_.push_back(step);
     }
     code_->registers_ =
         code_->first_constant_ + static_cast<uint32_t>(code_->constants_.size()) + temporaries_;

@@ -20,8 +20,8 @@ report() {  # report RULE < lines
 GENERATED='"[a-z_]+(_generated\.h|\.inc)"'
 # folder: the folders whose headers it may include. Who is not listed (tests, bench) may include everybody's.
 declare -A may_include=(
-  [policy]="policy" [protocol]="protocol" [frameworks]="frameworks" [report]="report|policy|protocol" [sim]="sim" [examples]="examples"
-  [shim]="shim|policy|protocol|frameworks|report" [daemon]="daemon|policy|protocol|report" [cli]="cli|policy|protocol|frameworks|report"
+  [policy]="policy" [protocol]="protocol" [frameworks]="frameworks" [report]="report|policy|protocol" [ptx]="ptx" [sim]="sim|ptx" [examples]="examples"
+  [shim]="shim|policy|protocol|ptx|frameworks|report" [daemon]="daemon|policy|protocol|report" [cli]="cli|policy|protocol|frameworks|report"
 )
 for folder in "${!may_include[@]}"; do
   [ -d "$folder" ] || continue

@@ -12,10 +12,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ptx/parser.h"
 #include "sim/exec/handlers/pick.h"
 #include "sim/exec/program.h"
 #include "sim/exec/touch_slice.h"
-#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "ptx/opcode.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/insn.h"
-#include "ptx/opcode.h"
 
 namespace atp::sim {
 

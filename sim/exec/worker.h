@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "ptx/parser.h"
 #include "sim/exec/exec.h"
 #include "sim/exec/warp.h"
-#include "ptx/parser.h"
 
 namespace atp::sim::exec {
 

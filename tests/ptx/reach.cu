@@ -17,7 +17,8 @@ extern "C" __global__ void GridStride(const float4* in, float4* out, size_t coun
 // c[m x n] = a[m x k] b[k x n], tiles of 16.
 extern "C" __global__ void Multiply(const float* a, const float* b, float* c, int m, int n, int k) {
   __shared__ float tile_a[16][16], tile_b[16][17];
-  const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;
+  const int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y,
+            column = blockIdx.x * 16 + x;
   float sum = 0;
   for (int t = 0; t < k; t += 16) {
     tile_a[y][x] = row < m && t + x < k ? a[row * k + t + x] : 0;
@@ -43,7 +44,8 @@ extern "C" __global__ void Attend(const float* query, const float* cache, float*
   float top = -1e30f;
   for (int s = threadIdx.x; s < length; s += blockDim.x) {
     float dot = 0;
-    for (int i = 0; i < head_width; ++i) dot += query[first + i] * cache[size_t(s) * width + first + i];
+    for (int i = 0; i < head_width; ++i)
+      dot += query[first + i] * cache[size_t(s) * width + first + i];
     if (dot > top) top = dot;
   }
   scratch[threadIdx.x] = top;

@@ -3,8 +3,8 @@
 // module. The single truth about what is supported: the front end only knows names.
 #pragma once
 
-#include "sim/exec/insn.h"
 #include "ptx/opcode.h"
+#include "sim/exec/insn.h"
 
 namespace atp::sim::exec {
 
