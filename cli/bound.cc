@@ -27,7 +27,7 @@ void Run(const BoundOptions& options) {
   Table table(
       {"trace", "memory", "compute", "bound_any", "bound_safe", "bound_closed", "bound_lp"});
   for (const std::string& path : options.traces) {
-    const policy::Trace trace = ReadPeriod(path);
+    const policy::Trace trace = ReadPeriod(options, path);
     const policy::Bytes memory = MemoryFor(options, trace);
     const Bounds bounds = FindBounds(trace, memory, options.lp);
     list.push_back(BoundsJson(trace, memory, bounds));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/bound.h"
+#include "cli/calibrate.h"
 #include "cli/convert.h"
 #include "cli/doctor.h"
 #include "cli/error.h"
@@ -19,6 +20,7 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/status.h"
+#include "cli/top.h"
 
 namespace {
 
@@ -48,6 +50,8 @@ int main(int argc, char** argv) {
   atp::cli::AddDoctorCommand(app, after_mark);
   atp::cli::AddReportCommand(app);
   atp::cli::AddStatusCommand(app);
+  atp::cli::AddTopCommand(app);
+  atp::cli::AddCalibrateCommand(app);
   atp::cli::AddMemoryCommands(app);
   atp::cli::AddBoundCommand(app);
   atp::cli::AddPlanCommand(app);

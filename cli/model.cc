@@ -153,7 +153,7 @@ void Run(const ModelOptions& options) {
   auto list = nlohmann::ordered_json::array();
   std::vector<BatchFigures> batches;
   for (const std::string& path : options.traces) {
-    const policy::Trace trace = ReadPeriod(path);
+    const policy::Trace trace = ReadPeriod(options, path);
     const policy::ThroughputCurve curve = ModelThroughput(trace, ModelOptionsOf(options));
     list.push_back(CurveJson(trace, curve));
     if (!options.json) PrintCurve(trace, curve);

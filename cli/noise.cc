@@ -41,7 +41,7 @@ double Bound(const policy::Trace& trace, policy::Bytes memory) {
 }
 
 NoiseFigures Measure(const policy::Trace& trace, policy::Bytes memory,
-                     const NoiseOptions& options) {
+                     const policy::DriverCosts& costs, const NoiseOptions& options) {
   NoiseFigures figures;
   figures.trace = trace.name;
   figures.memory = memory;
@@ -60,6 +60,7 @@ NoiseFigures Measure(const policy::Trace& trace, policy::Bytes memory,
         policy::MakeSturdyPlan(policy::Predicted(trace, noise), plan_options, sturdy);
     policy::ReplayOptions replay;
     replay.memory = memory;
+    replay.costs = costs;
     const policy::ReplayResult stock = policy::ReplayRules(happens, policy::Rules(), replay);
     replay.head_room = made.head_room;
     // Where the prediction has no plan the driver is left alone.
@@ -125,10 +126,10 @@ void RunNoise(const TraceOptions& traces, const NoiseOptions& options) {
   Table table({"trace", "memory", "seeds", "median loss", "worst loss", "if known", "worst / stock",
                "cannot run"});
   for (const std::string& path : traces.traces) {
-    const policy::Trace trace = ReadPeriod(path);
+    const policy::Trace trace = ReadPeriod(traces, path);
     for (policy::Bytes memory : MemoriesFor(traces, trace)) {
       if (memory < policy::LargestLaunchBytes(trace)) continue;
-      const NoiseFigures f = Measure(trace, memory, options);
+      const NoiseFigures f = Measure(trace, memory, CostsFor(traces), options);
       nlohmann::ordered_json json;
       json["trace"] = f.trace;
       json["memory_bytes"] = f.memory;

@@ -97,7 +97,7 @@ void Run(const PlanCommandOptions& options) {
   Table table(
       {"trace", "memory", "compute", "bound_safe", "plan", "plan/bound", "in", "out", "planning"});
   for (const std::string& path : options.traces) {
-    const policy::Trace trace = ReadPeriod(path);
+    const policy::Trace trace = ReadPeriod(options, path);
     const policy::Bytes memory = MemoryFor(options, trace);
     const Bounds bounds = FindBounds(trace, memory, options.lp);
     policy::PlanOptions plan_options;

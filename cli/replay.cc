@@ -65,6 +65,7 @@ Row ReplayRow(const policy::Trace& trace, policy::Bytes memory,
   plan_options.may_map = !options.no_map;
   policy::ReplayOptions replay;
   replay.memory = memory;
+  replay.costs = CostsFor(options);
   replay.clean_leaves_free = options.readmostly;
   replay.timeline = !options.plot.empty();
   if (options.overlap) replay.rule = policy::LaunchRule::kOverlapOwn;
@@ -152,7 +153,7 @@ void Run(const ReplayCommandOptions& options) {
   std::vector<Row> rows;
   auto list = nlohmann::ordered_json::array();
   for (const std::string& path : options.traces) {
-    const policy::Trace trace = ReadPeriod(path);
+    const policy::Trace trace = ReadPeriod(options, path);
     const policy::Bytes largest = policy::LargestLaunchBytes(trace);
     for (policy::Bytes memory : MemoriesFor(options, trace)) {
       if (memory < largest && options.memory.size() > 1) continue;  // said below

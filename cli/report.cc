@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/error.h"
 #include "cli/run_records.h"
@@ -32,9 +33,25 @@ bool IsNumber(const std::string& text) {
          text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// The only running job whose command has these words in it.
+pid_t JobWith(const std::string& words) {
+  std::vector<pid_t> found;
+  for (const RunningJob& job : RunningJobs()) {
+    if (std::string(job.run.header.command).find(words) != std::string::npos) {
+      found.push_back(job.pid);
+    }
+  }
+  if (found.size() == 1) return found[0];
+  std::string why = "\"" + words + "\" is no file, and in the command of ";
+  why += found.empty() ? "no job that moves memory" : "several:";
+  for (const pid_t pid : found) (why += ' ') += std::to_string(pid);
+  throw CommandError(1, why);
+}
+
 std::filesystem::path RecordOf(const std::string& of) {
-  if (!IsNumber(of)) return of;
-  if (const auto found = FindRecord(std::stoi(of))) return *found;
+  if (!IsNumber(of) && std::filesystem::exists(of)) return of;
+  const pid_t pid = IsNumber(of) ? std::stoi(of) : JobWith(of);
+  if (const auto found = FindRecord(pid)) return *found;
   throw CommandError(1, "process " + of +
                             " has no record: it does not run and has left none, or it does not run "
                             "under the shim, or its memory has not had to move");
@@ -101,7 +118,10 @@ void AddReportCommand(CLI::App& app) {
   auto options = std::make_shared<ReportOptions>();
   CLI::App* command =
       app.add_subcommand("report", "The page of a run: how long its iterations take, and why.");
-  command->add_option("PID|FILE", options->of, "A process, or the record that one has left behind")
+  command
+      ->add_option("PID|JOB|FILE", options->of,
+                   "A process, words of the command of the only running job that has them, or "
+                   "the record that a process has left behind")
       ->required();
   command->add_option("-o,--output", options->out,
                       "File for the page; - is standard output (default: atp-PID.html)");

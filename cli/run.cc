@@ -12,6 +12,7 @@
 
 #include "cli/driver_probe.h"
 #include "cli/error.h"
+#include "cli/machine_file.h"
 #include "cli/run_watch.h"
 #include "cli/servable.h"
 #include "cli/size.h"
@@ -116,6 +117,14 @@ bool WantsPage(const RunOptions& options) {
   return report.ends_with(".html");
 }
 
+std::string SimulatedCosts(const std::string& machine) {
+  try {
+    return policy::SimulatedCosts(ReadMachineFile(machine));
+  } catch (const CommandError& error) {
+    Fail(error.what());
+  }
+}
+
 // Gives the program's exit code where it stays its parent; else does not return.
 int Run(const RunOptions& options) {
   if (options.program.empty()) Fail("no program given: atp run [options] -- PROGRAM [ARGUMENT...]");
@@ -186,6 +195,12 @@ std::map<std::string, std::string> RunEnvironment(const RunOptions& options,
     set["ATP_SIM_GPU"] = options.sim;
   }
   if (!options.sim_memory.empty()) set["ATP_SIM_MEMORY"] = options.sim_memory;
+  if (!options.sim_costs.empty()) {
+    // What the user sets by hand comes last, and so holds.
+    const char* by_hand = getenv("ATP_SIM_SET");
+    set["ATP_SIM_SET"] = options.sim_costs + (by_hand != nullptr && *by_hand ? "," : "") +
+                         (by_hand != nullptr ? by_hand : "");
+  }
   if (!options.budget.empty()) set["ATP_BUDGET"] = options.budget;
   if (!options.policy.empty()) set["ATP_POLICY"] = options.policy;
   if (!options.report.empty()) set["ATP_REPORT"] = options.report;
@@ -199,6 +214,10 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
   auto* sim =
       run->add_option("--sim", options->sim, "Run on the simulated machine with this GPU profile");
   run->add_option("--sim-memory", options->sim_memory, "Memory of the simulated card, as 16GiB")
+      ->needs(sim);
+  run->add_option("--sim-machine", options->sim_machine,
+                  "File of `atp calibrate`: the simulated machine costs what that one was measured "
+                  "to cost")
       ->needs(sim);
   run->add_option("--budget", options->budget,
                   "Device memory that the shim may keep resident: 16GiB, 80%, 0=16GiB,1=80%");
@@ -223,6 +242,7 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
     // Without a mark of ours the program comes first, and a mark behind it is the program's own.
     if (!options->program.empty() && !after_mark.empty()) options->program.push_back("--");
     options->program.insert(options->program.end(), after_mark.begin(), after_mark.end());
+    if (!options->sim_machine.empty()) options->sim_costs = SimulatedCosts(options->sim_machine);
     if (const int code = Run(*options); code != 0) throw CLI::RuntimeError(code);
   });
 }

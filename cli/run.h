@@ -20,13 +20,15 @@ namespace atp::cli {
 inline constexpr int kExitOwnFailure = 125, kExitNotExecutable = 126, kExitNotFound = 127;
 
 struct RunOptions {
-  std::string sim;         // profile of the simulated machine; empty = the machine's own driver
-  std::string sim_memory;  // of the simulated card; empty = the profile's
-  std::string budget;      // ATP_BUDGET; empty = as in the environment
-  std::string policy;      // ATP_POLICY; likewise
-  std::string report;      // ATP_REPORT; likewise
-  bool progress = false;   // say on stderr how it goes
-  bool require = false;    // refuse to start a program that the shim cannot serve
+  std::string sim;          // profile of the simulated machine; empty = the machine's own driver
+  std::string sim_memory;   // of the simulated card; empty = the profile's
+  std::string sim_machine;  // file of atp calibrate; empty = the profile's costs
+  std::string sim_costs;    // what it says, for ATP_SIM_SET
+  std::string budget;       // ATP_BUDGET; empty = as in the environment
+  std::string policy;       // ATP_POLICY; likewise
+  std::string report;       // ATP_REPORT; likewise
+  bool progress = false;    // say on stderr how it goes
+  bool require = false;     // refuse to start a program that the shim cannot serve
   std::vector<std::string> program;
 };
 

@@ -7,12 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/daemon_client.h"
-#include "cli/error.h"
-#include "cli/run_records.h"
+#include "cli/jobs.h"
 #include "cli/size.h"
 #include "cli/table.h"
-#include "report/analysis.h"
 
 namespace atp::cli {
 namespace {
@@ -23,37 +20,6 @@ struct StatusOptions {
   std::string socket;
   bool json = false;
 };
-
-// Running processes tell of themselves by their records, with a daemon or without.
-Json Jobs() {
-  Json jobs = Json::array();
-  for (const RunningJob& job : RunningJobs()) {
-    for (const protocol::DeviceRun& device : job.run.devices) {
-      const report::Analysis a = report::Analyse(device);
-      jobs.push_back({{"pid", job.pid},
-                      {"command", job.run.header.command},
-                      {"device", device.facts.ordinal},
-                      {"device_name", device.facts.name},
-                      {"budget_bytes", device.facts.budget_bytes},
-                      {"managed_bytes", device.facts.managed_bytes},
-                      {"iterations", device.facts.rows},
-                      {"off", device.facts.off != 0},
-                      {"iteration_s", a.typical_seconds},
-                      {"plain_iteration_s", a.plain_seconds},
-                      {"bound_safe_s", a.measured ? a.bounds.safe : 0}});
-    }
-  }
-  return jobs;
-}
-
-Json DaemonStatus(const std::string& socket) {
-  if (!DaemonListens(socket)) return nullptr;
-  protocol::Message message;
-  message.kind = protocol::MessageKind::kStatus;
-  const DaemonAnswer answer = AskDaemon(socket, message);
-  if (answer.bodies.size() != 1) throw CommandError(1, "the answer of atpd is empty");
-  return Json::parse(answer.bodies[0].begin(), answer.bodies[0].end());
-}
 
 std::string Time(const Json& seconds) {
   return seconds.get<double>() > 0 ? FormatSeconds(seconds) : "-";
@@ -105,7 +71,9 @@ void PrintDaemon(const Json& daemon) {
 }
 
 void Run(const StatusOptions& options) {
-  const Json jobs = Jobs(), daemon = DaemonStatus(options.socket);
+  Json jobs = Json::array();
+  for (const Job& job : JobWatch().Look()) jobs.push_back(JobJson(job));
+  const Json daemon = DaemonStatus(options.socket);
   if (options.json) {
     const Json all = {{"jobs", jobs}, {"daemon", daemon}};
     std::cout << all.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";

@@ -2,6 +2,7 @@
 #include "cli/trace_options.h"
 
 #include "cli/error.h"
+#include "cli/machine_file.h"
 #include "cli/size.h"
 #include "cli/trace_input.h"
 #include "policy/replay/uses.h"
@@ -25,7 +26,21 @@ void AddTraceOptions(CLI::App* command, TraceOptions* options, bool several_size
   } else {
     memory->expected(1);
   }
+  command->add_option("--machine", options->machine,
+                      "file of `atp calibrate`: its link and costs instead of the trace's");
   command->add_flag("--json", options->json, "figures as JSON on stdout");
+}
+
+policy::Trace ReadPeriod(const TraceOptions& options, const std::string& path) {
+  policy::Trace trace = ReadPeriod(path);
+  if (!options.machine.empty()) policy::UseMachine(ReadMachineFile(options.machine), &trace);
+  return trace;
+}
+
+policy::DriverCosts CostsFor(const TraceOptions& options) {
+  policy::DriverCosts costs;
+  if (!options.machine.empty()) policy::UseMachine(ReadMachineFile(options.machine), &costs);
+  return costs;
 }
 
 std::vector<policy::Bytes> MemoriesFor(const TraceOptions& options, const policy::Trace& trace) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/replay/options.h"
 #include "policy/trace.h"
 
 namespace atp::cli {
@@ -14,11 +15,17 @@ namespace atp::cli {
 struct TraceOptions {
   std::vector<std::string> traces;
   std::vector<std::string> memory;  // as given; empty = what the trace says
+  std::string machine;              // file of `atp calibrate`; empty = what the trace says
   bool json = false;
 };
 
-// TRACE..., --memory and --json.
+// TRACE..., --memory, --machine and --json.
 void AddTraceOptions(CLI::App* command, TraceOptions* options, bool several_sizes = false);
+
+// One steady period, on the machine of --machine where one is given.
+policy::Trace ReadPeriod(const TraceOptions& options, const std::string& path);
+// What the replay model knows of that machine.
+policy::DriverCosts CostsFor(const TraceOptions& options);
 
 // Bytes of device memory for each size of --memory (a share is of the trace's footprint), or the
 // one that the trace names.

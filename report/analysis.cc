@@ -216,6 +216,8 @@ double TypicalSeconds(const DeviceRun& run) {
   return PlannedSeconds(IterationsOf(run), PhaseOf(run));
 }
 
+double PlainSeconds(const DeviceRun& run) { return PlainSeconds(IterationsOf(run), PhaseOf(run)); }
+
 Bounds BoundsOf(const MeasuredIteration& measured) { return BoundsOfTrace(TraceOf(measured)); }
 
 Analysis Analyse(const DeviceRun& run) {

@@ -83,8 +83,9 @@ struct Analysis {
 };
 
 Analysis Analyse(const protocol::DeviceRun& run);
-// Only the parts that --progress shows.
+// Only the parts that --progress and `atp top` show.
 double TypicalSeconds(const protocol::DeviceRun& run);
+double PlainSeconds(const protocol::DeviceRun& run);
 Bounds BoundsOf(const protocol::MeasuredIteration& measured);
 
 // The shortest run of launches, first and last, in front of which most of the waiting happens.
