@@ -93,18 +93,21 @@ void Server::Lock() {
 }
 
 void Server::Also(int descriptor, std::function<void()> serve) {
-  also_ = std::move(serve);
-  Watch(poll_, descriptor, &also_);
+  also_.push_back(std::move(serve));
+  if (descriptor >= 0) Watch(poll_, descriptor, &also_);
 }
 
 void Server::Run(int stop) {
   Watch(poll_, stop, &poll_);
   while (true) {
     epoll_event events[64];
-    const int wait = connections_.empty() && !also_ ? -1 : 1000;
+    const int wait = connections_.empty() && also_.empty() ? -1 : 1000;
     const int count = epoll_wait(poll_.get(), events, std::size(events), wait);
     for (int i = 0; i < count; ++i) {
-      if (events[i].data.ptr == &poll_) return;
+      if (events[i].data.ptr == &poll_) {
+        epoll_ctl(poll_.get(), EPOLL_CTL_DEL, stop, nullptr);
+        return;
+      }
       if (events[i].data.ptr != &listener_) {
         // A connection may have been dropped by an event before this one.
         const auto found =
@@ -118,7 +121,7 @@ void Server::Run(int stop) {
       if (events[i].data.ptr == &listener_) Accept();
     }
     DropSilent();
-    if (also_) also_();
+    for (const auto& serve : also_) serve();
   }
 }
 

@@ -27,9 +27,10 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // `serve` is called by Run whenever the descriptor can be read, and at least once a second.
+  // `serve` is called by Run whenever the descriptor can be read (-1: there is none), and at least
+  // once a second.
   void Also(int descriptor, std::function<void()> serve);
-  // Serves until `stop` can be read.
+  // Serves until `stop` can be read. May be called again.
   void Run(int stop);
 
   struct Counters {
@@ -58,7 +59,7 @@ class Server {
   Service& service_;
   protocol::Fd lock_, listener_, poll_;
   std::list<Connection> connections_;  // oldest first
-  std::function<void()> also_;
+  std::list<std::function<void()>> also_;
   Counters counters_;
 };
 

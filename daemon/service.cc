@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "daemon/likeness.h"
 #include "daemon/status.h"
 
 namespace atp::daemon {
@@ -37,6 +38,8 @@ std::optional<Reply> Service::Answer(uint32_t user, const Message& message,
     default:
       break;
   }
+  // Whoever only looks does not keep tuning from its work.
+  if (tuning_ != nullptr) tuning_->Busy(Tuning::Clock::now());
   std::vector<uint8_t> body;
   if (bodies.size() != 1 || !ReadBody(bodies[0], protocol::kMostLearnedBytes, &body)) {
     return Refuse("one sealed memory file is expected with this message");
@@ -67,9 +70,19 @@ std::optional<Reply> Service::Tell(uint32_t user, const Message& message,
   protocol::Learned learned;
   std::string error;
   if (!protocol::Read(body, &learned, &error)) return Refuse("what was told is " + error);
-  const bool kept = store_.Remember(user, learned, body, message.job);
-  if (message.text != "import") return std::nullopt;
-  return kept ? Done(1) : Refuse("it could not be written to the store");
+  if (message.text == "import") {  // choices come along, a trial does not
+    learned.trial = protocol::TrialState::kNone;
+    const bool kept = store_.Remember(user, learned, protocol::Write(learned), message.job) != 0;
+    return kept ? Done(1) : Refuse("it could not be written to the store");
+  }
+  protocol::Learned stored;
+  const auto known = store_.Known(user, KeyOf(learned));
+  const bool is_known = known && protocol::Read(*known, &stored, &error);
+  Store::Decision decision;
+  MergeTuning(is_known ? &stored : nullptr, &learned, &decision);
+  const uint64_t id = store_.Remember(user, learned, protocol::Write(learned), message.job);
+  if (id != 0 && !decision.what.empty()) store_.Decide(id, decision);
+  return std::nullopt;
 }
 
 Reply Service::Export(uint32_t user, uint64_t id) {
@@ -81,7 +94,7 @@ Reply Service::Export(uint32_t user, uint64_t id) {
 }
 
 Reply Service::Status(uint32_t user) {
-  const std::string json = StatusJson(&store_, user, refused_);
+  const std::string json = StatusJson(&store_, user, refused_, tuning_);
   Reply reply = Done(0);
   reply.bodies.emplace_back(json.begin(), json.end());
   return reply;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/store.h"
+#include "daemon/tuning.h"
 #include "protocol/message.h"
 
 namespace atp::daemon {
@@ -18,7 +19,8 @@ struct Reply {
 
 class Service {
  public:
-  explicit Service(Store* store) : store_(*store) {}
+  // `tuning`: may be null.
+  explicit Service(Store* store, Tuning* tuning = nullptr) : store_(*store), tuning_(tuning) {}
 
   // None: nothing is answered. `bodies` are whatever the peer has sent.
   std::optional<Reply> Answer(uint32_t user, const protocol::Message& message,
@@ -34,6 +36,7 @@ class Service {
   Reply Refuse(const std::string& why);
 
   Store& store_;
+  Tuning* tuning_;
   uint64_t refused_ = 0;
 };
 

@@ -22,9 +22,17 @@ Json RunJson(const Store::Run& run) {
   return json;
 }
 
+Json DecisionJson(const Store::Decision& decision) {
+  return {{"at", decision.at},
+          {"what", decision.what},
+          {"before_s", decision.before_seconds},
+          {"after_s", decision.after_seconds},
+          {"reason", decision.reason}};
+}
+
 }  // namespace
 
-std::string StatusJson(Store* store, uint32_t user, uint64_t refused) {
+std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuning* tuning) {
   const Store::Counters& c = store->counters();
   Json json = {{"version", ATP_VERSION},
                {"store",
@@ -38,12 +46,23 @@ std::string StatusJson(Store* store, uint32_t user, uint64_t refused) {
                  {"forgotten", c.forgotten},
                  {"refused", refused},
                  {"store_errors", c.errors}}},
+               {"tuning", nullptr},
                {"workloads", Json::array()}};
+  if (tuning != nullptr) {
+    json["tuning"] = {{"on", tuning->on()},
+                      {"searching", tuning->searching()},
+                      {"searches", tuning->counters().searches},
+                      {"offered", tuning->counters().offered}};
+  }
   for (const Store::Workload& workload : store->List(user)) {
     Json row = {{"id", workload.id},         {"command", workload.command},
                 {"device", workload.device}, {"bytes", workload.bytes},
-                {"told", workload.told},     {"runs", Json::array()}};
+                {"told", workload.told},     {"runs", Json::array()},
+                {"decisions", Json::array()}};
     for (const Store::Run& run : workload.runs) row["runs"].push_back(RunJson(run));
+    for (const auto& decision : workload.decisions) {
+      row["decisions"].push_back(DecisionJson(decision));
+    }
     json["workloads"].push_back(std::move(row));
   }
   // Commands may be any bytes.
@@ -73,6 +92,8 @@ std::string MetricsText(Store* store, const ServerFigures& server) {
   add("atpd_dropped_total", "counter", "Silent connections that were closed.", server.dropped);
   add("atpd_unanswered_total", "counter", "Answers that their reader did not take.",
       server.unanswered);
+  add("atpd_tune_searches_total", "counter", "Searches for better choices.", server.searches);
+  add("atpd_tune_offered_total", "counter", "Choices that replays found better.", server.offered);
   return text;
 }
 

@@ -30,6 +30,12 @@ constexpr const char* kSteps[] = {
     " job INTEGER NOT NULL, at INTEGER NOT NULL, capacity INTEGER NOT NULL,"
     " periods INTEGER NOT NULL, best REAL NOT NULL, bound REAL NOT NULL, plain REAL NOT NULL,"
     " PRIMARY KEY (workload, job)) WITHOUT ROWID;",
+
+    "ALTER TABLE workload ADD COLUMN searched INTEGER NOT NULL DEFAULT 0;"  // `told` then
+    "ALTER TABLE run ADD COLUMN number INTEGER NOT NULL DEFAULT 0;"  // their order: clocks jump
+    "CREATE TABLE decision (workload INTEGER NOT NULL REFERENCES workload (id) ON DELETE CASCADE,"
+    " number INTEGER NOT NULL, at INTEGER NOT NULL, what TEXT NOT NULL, before REAL NOT NULL,"
+    " after REAL NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (workload, number)) WITHOUT ROWID;",
 };
 constexpr int kVersion = std::size(kSteps);
 constexpr int kMostRuns = 20;  // remembered of a workload
@@ -160,8 +166,8 @@ std::vector<std::vector<uint8_t>> Store::Find(uint32_t user, const protocol::Fin
   return found;
 }
 
-bool Store::Remember(uint32_t user, const protocol::Learned& learned,
-                     const std::vector<uint8_t>& written, uint64_t job) {
+uint64_t Store::Remember(uint32_t user, const protocol::Learned& learned,
+                         const std::vector<uint8_t>& written, uint64_t job) {
   const std::vector<uint8_t> fingerprint = protocol::Write(learned.fingerprint);
   Statement row(
       database_.get(),
@@ -179,12 +185,12 @@ bool Store::Remember(uint32_t user, const protocol::Learned& learned,
   const int64_t id = row.Row() ? row.Integer(0) : 0;
   if (row.Row(); !row.done()) {
     CountError("what a program has told could not be kept");
-    return false;
+    return 0;
   }
   ++counters_.told;
   if (job != 0) RememberRun(id, learned, job);
   MakeRoom(user);
-  return true;
+  return static_cast<uint64_t>(id);
 }
 
 void Store::MakeRoom(uint32_t user) {
@@ -215,10 +221,12 @@ void Store::RememberRun(int64_t workload, const protocol::Learned& learned, uint
   const auto longest = std::max_element(
       learned.phases.begin(), learned.phases.end(),
       [](const auto& a, const auto& b) { return a.launches.size() < b.launches.size(); });
-  Statement row(database_.get(), "INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  Statement row(database_.get(),
+                "INSERT OR REPLACE INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
+                " (SELECT coalesce(max(number), 0) + 1 FROM run WHERE workload = ?1))");
   row.Bind(1, workload);
   row.Bind(2, job);
-  row.Bind(3, time(nullptr));
+  row.Bind(3, Now());
   row.Bind(4, longest->capacity_bytes);
   row.Bind(5, longest->periods);
   row.Bind(6, longest->best_seconds);
@@ -227,12 +235,14 @@ void Store::RememberRun(int64_t workload, const protocol::Learned& learned, uint
   row.Row();
   Statement old(database_.get(),
                 "DELETE FROM run WHERE workload = ?1 AND job NOT IN"
-                " (SELECT job FROM run WHERE workload = ?1 ORDER BY at DESC LIMIT ?2)");
+                " (SELECT job FROM run WHERE workload = ?1 ORDER BY number DESC LIMIT ?2)");
   old.Bind(1, workload);
   old.Bind(2, kMostRuns);
   old.Row();
   if (!row.done() || !old.done()) CountError("what a run has reached could not be kept");
 }
+
+int64_t Store::Now() const { return clock_ != nullptr ? clock_() : time(nullptr); }
 
 bool Store::LimitPages(int pages) {
   return Execute(("PRAGMA max_page_count = " + std::to_string(pages)).c_str());

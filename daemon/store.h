@@ -49,9 +49,29 @@ class Store {
   std::vector<std::vector<uint8_t>> Find(uint32_t user, const protocol::Fingerprint& like,
                                          size_t most);
   // Replaces what was known of the same workload. `job`: of the process that tells, 0 = none: what
-  // its periods took is kept in the workload's history. False: it could not be written.
-  bool Remember(uint32_t user, const protocol::Learned& learned,
-                const std::vector<uint8_t>& written, uint64_t job);
+  // its periods took is kept in the workload's history. The workload's number; 0: it could not be
+  // written.
+  uint64_t Remember(uint32_t user, const protocol::Learned& learned,
+                    const std::vector<uint8_t>& written, uint64_t job);
+
+  // What tuning has decided of a workload (tuning.h).
+  struct Decision {
+    int64_t at = 0;  // seconds since 1970
+    std::string what;
+    double before_seconds = 0, after_seconds = 0;  // of a period, as replayed or measured
+    std::string reason;
+  };
+  struct ToTune {
+    uint64_t id = 0;
+    uint32_t user = 0;
+    uint64_t told = 0;
+    std::vector<uint8_t> learned;
+  };
+  std::optional<ToTune> NextToTune();
+  void Searched(const ToTune& workload);
+  bool Replace(uint64_t id, const std::vector<uint8_t>& learned);
+  void Decide(uint64_t id, const Decision& decision);  // kept, and said in the log
+  std::optional<std::vector<uint8_t>> Known(uint32_t user, uint64_t key);
 
   // What a run of a workload has reached, by its longest period.
   struct Run {
@@ -63,7 +83,8 @@ class Store {
     uint64_t id = 0;
     std::string device, command;
     uint64_t bytes = 0, told = 0;
-    std::vector<Run> runs;  // oldest first
+    std::vector<Run> runs;            // oldest first
+    std::vector<Decision> decisions;  // likewise
   };
   std::vector<Workload> List(uint32_t user);  // what was used last in front
   // 0 = all of the user's. Gives how many there were.
@@ -76,6 +97,9 @@ class Store {
   uint64_t bytes();
   // Where a file that could not be used was put; empty: there was none.
   const std::filesystem::path& set_aside() const { return set_aside_; }
+  void SetLimits(const StoreLimits& limits) { limits_ = limits; }
+  // For tests: another clock than the system's.
+  void SetClock(int64_t (*clock)()) { clock_ = clock; }
   // For tests: the file may not grow beyond so many pages, or what it has.
   bool LimitPages(int pages);
 
@@ -83,6 +107,8 @@ class Store {
   void Open();
   void Check();
   void Migrate(int from);
+  std::vector<Decision> Decisions(uint64_t id);
+  int64_t Now() const;
   void MakeRoom(uint32_t user);
   void RememberRun(int64_t workload, const protocol::Learned& learned, uint64_t job);
   bool Execute(const char* sql);
@@ -93,7 +119,8 @@ class Store {
     void operator()(sqlite3* database) const;
   };
   const std::filesystem::path file_;
-  const StoreLimits limits_;
+  StoreLimits limits_;
+  int64_t (*clock_)() = nullptr;
   std::filesystem::path set_aside_;
   std::unique_ptr<sqlite3, Close> database_;
   Counters counters_;

@@ -20,13 +20,15 @@ std::vector<Store::Workload> Store::List(uint32_t user) {
                     std::string(rows.Text(2)),
                     number(rows, 3),
                     number(rows, 4),
+                    {},
                     {}});
   }
   if (!rows.done()) CountError("what is known could not be read");
   for (Workload& workload : list) {
+    workload.decisions = Decisions(workload.id);
     Statement runs(database_.get(),
                    "SELECT at, capacity, periods, best, bound, plain FROM run WHERE workload = ?"
-                   " ORDER BY at");
+                   " ORDER BY number, at");
     runs.Bind(1, workload.id);
     while (runs.Row()) {
       workload.runs.push_back({runs.Integer(0), number(runs, 1), number(runs, 2), runs.Real(3),

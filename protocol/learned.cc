@@ -131,6 +131,26 @@ const char* Take(const wire::LearnedPhase& from, LearnedPhase* out) {
   return TakeLaunches(from, out);
 }
 
+bool Copy(const wire::Tuning* from, Tuning* out) {
+  if (from == nullptr) return true;
+  *out = {from->head_room_bytes(), from->duration_spread(), from->call_seconds()};
+  return GoodNumber(out->duration_spread) && GoodNumber(out->call_seconds);
+}
+
+const char* TakeTuning(const wire::Learned& from, Learned* out) {
+  if (!Copy(from.tuning(), &out->tuning) || !Copy(from.candidate(), &out->candidate)) {
+    return "a choice is not a number";
+  }
+  if (from.trial() > static_cast<uint32_t>(TrialState::kLost))
+    return "in an unknown state of trial";
+  out->trial = static_cast<TrialState>(from.trial());
+  out->before_seconds = from.before_seconds();
+  out->trial_seconds = from.trial_seconds();
+  out->budget_bytes = from.budget_bytes();
+  const bool good = GoodNumber(out->before_seconds) && GoodNumber(out->trial_seconds);
+  return good ? nullptr : "a time is not a number";
+}
+
 const char* Take(const wire::Learned& from, Learned* out) {
   if (from.version() != kLearnedVersion) return "of another version";
   if (from.fingerprint() == nullptr) return "without a fingerprint";
@@ -148,7 +168,7 @@ const char* Take(const wire::Learned& from, Learned* out) {
       if (const char* wrong = Take(*row, &out->phases.emplace_back())) return wrong;
     }
   }
-  return nullptr;
+  return TakeTuning(from, out);
 }
 
 template <typename Table, typename Value>
@@ -175,8 +195,14 @@ std::vector<uint8_t> Write(const Learned& learned) {
   const auto fingerprint = Add(learned.fingerprint, &to);
   const auto command = to.CreateString(learned.command);
   const auto phase_rows = to.CreateVector(phases);
-  to.Finish(wire::CreateLearned(to, kLearnedVersion, fingerprint, command, learned.h2d, learned.d2h,
-                                learned.duplex_h2d, learned.duplex_d2h, phase_rows));
+  const auto choices = [](const Tuning& t) {
+    return wire::Tuning(t.head_room_bytes, t.duration_spread, t.call_seconds);
+  };
+  const wire::Tuning tuning = choices(learned.tuning), candidate = choices(learned.candidate);
+  to.Finish(wire::CreateLearned(
+      to, kLearnedVersion, fingerprint, command, learned.h2d, learned.d2h, learned.duplex_h2d,
+      learned.duplex_d2h, phase_rows, &tuning, &candidate, static_cast<uint32_t>(learned.trial),
+      learned.before_seconds, learned.trial_seconds, learned.budget_bytes));
   return Bytes(to);
 }
 

@@ -47,11 +47,25 @@ struct LearnedPhase {
   bool operator==(const LearnedPhase&) const = default;
 };
 
+// Choices of the shim that may make a plan faster and never another result. 0 = its own.
+struct Tuning {
+  uint64_t head_room_bytes = 0;                  // kept free on the device
+  double duration_spread = 0, call_seconds = 0;  // as policy::PlanOptions has them
+  bool operator==(const Tuning&) const = default;
+};
+
+// Of Learned::candidate. atpd offers; the shim tries it on the live job and says how it went.
+enum class TrialState : uint32_t { kNone = 0, kOffered = 1, kWon = 2, kLost = 3 };
+
 struct Learned {
   Fingerprint fingerprint;
   std::string command;
   double h2d = 0, d2h = 0, duplex_h2d = 0, duplex_d2h = 0;  // bytes per second; 0 = not known
   std::vector<LearnedPhase> phases;
+  Tuning tuning, candidate;
+  TrialState trial = TrialState::kNone;
+  double before_seconds = 0, trial_seconds = 0;  // a period before and during the trial
+  uint64_t budget_bytes = 0;                     // of the device, with head-room; 0 = not known
   bool operator==(const Learned&) const = default;
 };
 

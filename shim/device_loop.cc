@@ -15,13 +15,6 @@ thread_local DeviceLoop::Launched DeviceLoop::launched_;
 
 namespace {
 
-// Kept free so that the driver never has to evict by itself: plain memory takes whole granules, and
-// the driver has needs of its own (page tables, loaded code). Moves in flight are counted apart.
-uint64_t HeadRoom(uint64_t budget) {
-  constexpr uint64_t kMost = 128u << 20;
-  return std::clamp(budget / 128 / kGranule * kGranule, 2 * kGranule, kMost);
-}
-
 // Durations are measured again every so many periods: clocks and neighbours change. Not in the
 // first period of a plan, in which what the last plan left behind may still fault.
 constexpr uint64_t kMeasureEvery = 32;
@@ -47,8 +40,9 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
       context_(context),
       budget_(DeviceBudget(device)),
       hints_(context, device),
-      traffic_(&hints_, budget_ - std::min(budget_, HeadRoom(budget_))),
+      traffic_(&hints_, budget_ - TuningTrial(budget_).HeadRoom()),
       timer_(&hints_),
+      memory_(budget_),
       streams_(&hints_),
       plain_(&hints_),
       demand_(&hints_, this, &plain_) {
@@ -56,8 +50,8 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
 }
 
 uint64_t DeviceLoop::Capacity() const {
-  const uint64_t native = NativeBytes(device_);
-  return traffic_.capacity() - std::min(traffic_.capacity(), native);
+  const uint64_t native = NativeBytes(device_), room = budget_ - memory_.tuning().HeadRoom();
+  return room - std::min(room, native);
 }
 
 void DeviceLoop::OnAlloc(Allocation* allocation) {
@@ -379,7 +373,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   }
   // A plan has each range leave at once; in truth that takes the driver a moment. Half of the
   // head-room lends the next fetch the room until then.
-  traffic_.SetRoom(Capacity() + HeadRoom(budget_) / 2);
+  traffic_.SetRoom(Capacity() + memory_.tuning().HeadRoom() / 2);
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
   streams_.Mark(&traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),

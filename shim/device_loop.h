@@ -81,6 +81,7 @@ class DeviceLoop : private Traffic::Observer {
   void PlanRemembered(Lock& lock);
   void PlanKnownShape(uint64_t signature, Lock& lock);
   void TellMemory(bool at_once);
+  void TryTuning(double seconds, Lock& lock);
   void TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock);
   void Break();
   void ReadPlainPeriods();
@@ -120,9 +121,10 @@ class DeviceLoop : private Traffic::Observer {
   uint64_t frees_ = 0;  // plans made before a free are not adopted
   PhaseStates phases_;
   LoopMemory memory_;
-  bool recalling_ = false;       // `job_` is, or was last, for a phase from there
-  LastLaunches last_{};          // signatures
-  PhaseState* phase_ = nullptr;  // the one that `schedule_` is for
+  std::shared_ptr<const Schedule> before_trial_;  // the plan that a trial is held against
+  bool recalling_ = false;                        // `job_` is, or was last, for a phase from there
+  LastLaunches last_{};                           // signatures
+  PhaseState* phase_ = nullptr;                   // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;
   uint32_t position_ = 0;  // of the last launch, in the schedule
   uint64_t period_ = 0;    // since the schedule was adopted

@@ -36,7 +36,8 @@ void DeviceLoop::Judge(Lock& lock) {
   if (streams_.empty()) return;
   ReadPlainPeriods();
   bool worse = false;
-  if (const double took = LastPeriodSeconds(); took > 0) {
+  const double took = LastPeriodSeconds();
+  if (took > 0) {
     statistics_.last_seconds = took;
     statistics_.last_bound = schedule_->bound_seconds;
     record_.Took(took);
@@ -55,7 +56,9 @@ void DeviceLoop::Judge(Lock& lock) {
   if (phase_->slower >= kSlowerLimit) {
     GiveUp(phase_, "planned periods take longer than plain managed memory");
   } else if (worse) {
-    if (schedule_->by_parts && !phase_->best->by_parts) {
+    if (schedule_->trial) {
+      memory_.tuning().GivenUp();
+    } else if (schedule_->by_parts && !phase_->best->by_parts) {
       phase_->whole = true;
       phase_->seconds.clear();  // faults were among them
     } else {
@@ -64,6 +67,8 @@ void DeviceLoop::Judge(Lock& lock) {
     phase_->schedule = phase_->best;
     record_.Note(false, "a later plan was slower than an earlier one, which runs again");
     Adopt(phase_, 0, lock);
+  } else if (took > 0) {
+    TryTuning(took, lock);
   }
 }
 

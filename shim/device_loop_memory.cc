@@ -54,6 +54,29 @@ void DeviceLoop::PlanKnownShape(uint64_t signature, Lock& lock) {
   RequestPlan(phase, /*periods=*/1, lock);
 }
 
+// What atpd thinks better than the choices in force is tried on the program as it runs.
+void DeviceLoop::TryTuning(double seconds, Lock& lock) {
+  TuningTrial& tuning = memory_.tuning();
+  if (job_.busy() || phase_->settled) return;
+  const uint64_t phase = uint64_t{phase_->phase} << 32 | phase_->length;
+  switch (tuning.Took(phase, schedule_.get(), seconds)) {
+    case TuningTrial::Do::kNothing:
+      return;
+    case TuningTrial::Do::kStart:
+      before_trial_ = schedule_;
+      return RequestPlan(phase_, period_, lock);
+    case TuningTrial::Do::kKeep:
+      record_.Note(false, "a plan by other choices was faster in a trial, and stays");
+      before_trial_.reset();
+      return;
+    case TuningTrial::Do::kRollBack:
+      record_.Note(false, "a plan by other choices was no faster in a trial");
+      phase_->schedule = phase_->best = std::move(before_trial_);
+      Adopt(phase_, 0, lock);
+      return;
+  }
+}
+
 void DeviceLoop::TellMemory(bool at_once) {
   memory_.Tell(phases_, traffic_.meter().Known(), at_once);
 }

@@ -52,6 +52,9 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
   input.grown_from = std::move(grown_from);
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
+  input.duration_spread = memory_.tuning().duration_spread();
+  input.call_seconds = memory_.tuning().call_seconds();
+  input.trial = memory_.tuning().trying();
   input.frees = frees_;
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);

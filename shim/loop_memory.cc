@@ -130,6 +130,7 @@ void LoopMemory::Ask(int device, uint64_t capacity, const LiveAllocations& live,
   const Device* facts = DeviceOf(device);
   if (facts == nullptr) return;
   capacity_ = capacity;
+  device_ = device;
   fingerprint_ = {NameOf(*facts), facts->total, capacity, LoadedCode(), SizesByAge(live)};
   question_.Ask(fingerprint_);
   if (await) question_.Await(kAwaitAnswer);
@@ -140,6 +141,7 @@ void LoopMemory::TakeAnswer() {
   if (!question_.Take(&answer)) return;
   for (protocol::Learned& learned : answer) {
     if (link_.h2d == 0) link_ = LinkOf(learned);
+    if (learned.fingerprint == fingerprint_) tuning_.Take(learned);
     for (protocol::LearnedPhase& phase : learned.phases) {
       if (phases_.size() == kMostPhases || phase.launches.size() > kMostLaunches) continue;
       std::vector<uint64_t> identities;
@@ -304,6 +306,8 @@ void LoopMemory::Tell(const PhaseStates& phases, const policy::LinkRates& link, 
     gone.erase(KeyOf(phase));
   }
   for (auto& [key, phase] : gone) learned.phases.push_back(std::move(phase));
+  tuning_.Tell(&learned);
+  learned.budget_bytes -= std::min(learned.budget_bytes, NativeBytes(device_));
   if (!learned.phases.empty()) TellDaemon(std::move(learned), at_once);
 }
 

@@ -16,6 +16,7 @@
 #include "shim/phase_states.h"
 #include "shim/recorder.h"
 #include "shim/shape_follower.h"
+#include "shim/tuning_trial.h"
 
 namespace atp::shim {
 
@@ -27,6 +28,8 @@ class LoopMemory {
   static constexpr uint32_t kFirstPhase = 1u << 31;
   // The same for phases of which only the shape was known.
   static constexpr uint32_t kFirstShape = kFirstPhase + (1u << 30);
+
+  explicit LoopMemory(uint64_t budget) : tuning_(budget) {}
 
   // Asks what is known of the program, as it is now. `await`: until there is an answer.
   void Ask(int device, uint64_t capacity, const LiveAllocations& live, bool await);
@@ -49,6 +52,8 @@ class LoopMemory {
   // phases that differ in the sizes of their memory alone, the one that fits best.
   std::optional<Recalled> Next(const LiveAllocations& live);
   policy::LinkRates link() const { return link_; }  // 0 = not known
+  TuningTrial& tuning() { return tuning_; }
+  const TuningTrial& tuning() const { return tuning_; }
 
   // Each launch, in the order in which they are recorded.
   void Launched(uint64_t identity) {
@@ -73,8 +78,10 @@ class LoopMemory {
   std::optional<Recalled> Resolve(uint32_t index, const LiveAllocations& live) const;
 
   DaemonQuestion question_;
+  TuningTrial tuning_;
   protocol::Fingerprint fingerprint_;
   uint64_t capacity_ = 0;
+  int device_ = 0;
   std::vector<protocol::LearnedPhase> phases_;
   std::vector<uint32_t> recalled_;  // how often each
   policy::LinkRates link_;

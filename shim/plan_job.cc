@@ -90,6 +90,8 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   options.memory = input.capacity;
   options.granule = kGranule;
   options.clean_leaves_free = input.read_mostly;
+  options.duration_spread = input.duration_spread;
+  options.cpu_seconds_per_granule = input.call_seconds;
   for (uint32_t t = 0; t < placed.size(); ++t) {
     if (placed[t].written) options.never_advised.push_back(t);
   }
@@ -108,6 +110,7 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   }
   schedule->by_parts = !input.whole && Guesses(input.period.seen);
   schedule->grows = input.period.grows;
+  schedule->trial = input.trial;
   output.schedule = std::move(schedule);
   return output;
 }

@@ -33,7 +33,9 @@ struct PlanInput {
   uint64_t frees = 0;        // of the loop when the request was made
   uint32_t phase = 0;        // that it is made for
   bool read_mostly = false;  // what the period only reads may leave without a copy
-  bool touches = true;       // what stays is touched now and then
+  double duration_spread = 0, call_seconds = 0;  // protocol::Tuning
+  bool trial = false;
+  bool touches = true;  // what stays is touched now and then
 };
 
 struct PlanOutput {

@@ -56,6 +56,7 @@ struct Schedule {
   // Some of it was cut by guesses of what launches reach.
   bool by_parts = false;
   bool grows = false;  // what launches reach changes from period to period
+  bool trial = false;  // made by choices that are on trial (tuning_trial.h)
   uint64_t moved_in_bytes = 0, moved_out_bytes = 0;  // copied in a period
   double promise_seconds = 0;
   double bound_seconds = 0;  // bound_safe of the trace as the shim sees it

@@ -148,6 +148,41 @@ TEST_F(Remember, AnotherBatchOfAKnownProgramIsPlannedFromItsSecondIterationOn) {
   EXPECT_LT(FirstThree(near), FirstThree(alone));
 }
 
+// The store as if atpd had found other choices.
+void Offer(const protocol::Tuning& candidate, Learned* learned) {
+  learned->candidate = candidate;
+  learned->trial = protocol::TrialState::kOffered;
+}
+
+// What the program has told at its end.
+Learned Told(const std::filesystem::path& folder) {
+  Store store(folder / "atpd.db", {});
+  Learned learned;
+  std::string error;
+  const auto bytes = store.Get(geteuid(), store.List(geteuid()).at(0).id);
+  EXPECT_TRUE(bytes && protocol::Read(*bytes, &learned, &error)) << error;
+  return learned;
+}
+
+const std::vector<std::string> kLonger = {"--sequence", "16", "--iterations", "14"};
+
+// Less head-room lets this program's plan promise more, and the driver then evicts by itself.
+TEST_F(Remember, OtherChoicesAreTriedOnTheLiveJobAndGoneWhereTheyAreSlower) {
+  const auto folder = StoreOfFirstRun("slower");
+  Change(folder, [](Learned* learned) { Offer({2u << 20, 0, 0}, learned); });
+  Outcome run;
+  {
+    DaemonProcess daemon(folder, {"--tune", "off"});
+    run = Train(daemon.socket(), {}, kLonger);
+  }
+  ASSERT_EQ(run.finished.exit_code, 0) << run.finished.err;
+  EXPECT_EQ(run.results.substr(0, FirstRun().results.rfind("iter 8")),
+            FirstRun().results.substr(0, FirstRun().results.rfind("iter 8")));
+  const Learned told = Told(folder);
+  EXPECT_EQ(told.tuning.head_room_bytes, 4u << 20);  // the shim's own
+  EXPECT_LE(run.iteration_ms.back(), 1.005 * FirstRun().iteration_ms.back());
+}
+
 TEST_F(Remember, VirtualTimeDoesNotHangOnTheDaemonsSpeed) {
   DaemonProcess one(StoreOfFirstRun("one")), two(StoreOfFirstRun("two"));
   const Outcome a = Train(one.socket()), b = Train(two.socket(), {{"ATP_SIM_THREADS", "1"}});

@@ -151,7 +151,7 @@ TEST_F(StoreTest, AFileOfANewerProgramIsSetAsideAndKept) {
   ASSERT_FALSE(store.set_aside().empty());
   std::filesystem::rename(store.set_aside(), file_.string() + ".again");
   file_ += ".again";
-  Sql("PRAGMA user_version = 2");
+  Sql("PRAGMA user_version = 3");
   EXPECT_EQ(Store(file_, {}).workloads(), 1u);
 }
 
@@ -161,7 +161,8 @@ TEST_F(StoreTest, AnOlderFileIsBroughtUpToDateWithWhatItHolds) {
     Store store(file_, {});
     Tell(&store, SampleLearned());
   }
-  Sql("DROP TABLE run; PRAGMA user_version = 1");
+  Sql("DROP TABLE run; DROP TABLE decision; ALTER TABLE workload DROP COLUMN searched;"
+      "PRAGMA user_version = 1");
   Store store(file_, {});
   EXPECT_TRUE(store.set_aside().empty());
   ASSERT_EQ(store.List(1).size(), 1u);
@@ -186,6 +187,45 @@ TEST_F(StoreTest, TheLastRunsOfAWorkloadAreItsHistory) {
   ASSERT_EQ(list[0].runs.size(), 20u);
   EXPECT_GT(list[0].runs[0].periods, 100u);
   EXPECT_DOUBLE_EQ(list[0].runs[0].best_seconds, 0.021);
+}
+
+// A clock that jumps back must not make the newest run the oldest one.
+TEST_F(StoreTest, TheNewestRunsStayWhereTheClockJumps) {
+  static int64_t now;
+  Store store(file_, {});
+  store.SetClock([] { return now; });
+  for (uint64_t job = 1; job <= 40; ++job) {
+    now = job <= 20 ? 2'000'000'000 + static_cast<int64_t>(job) : 1'000 - static_cast<int64_t>(job);
+    protocol::Learned learned = SampleLearned();
+    learned.phases[0].periods = job;
+    Tell(&store, learned, 1, job);
+  }
+  const auto runs = store.List(1)[0].runs;
+  ASSERT_EQ(runs.size(), 20u);
+  EXPECT_EQ(runs.front().periods, 21u);
+  EXPECT_EQ(runs.back().periods, 40u);
+}
+
+// Somebody writes over the file while it is open.
+TEST_F(StoreTest, AFileThatIsDamagedWhileItIsUsedIsSurvivedAndSetAsideLater) {
+  const std::vector<uint8_t> junk(1 << 16, 0xa5);
+  {
+    Store store(file_, {});
+    for (uint64_t seed = 0; seed < 50; ++seed) Tell(&store, SampleLearned(1, 1000 * seed));
+    for (const char* part : {"", "-wal"}) {
+      std::fstream out(file_.string() + part, std::ios::in | std::ios::out | std::ios::binary);
+      out.write(reinterpret_cast<const char*>(junk.data()), junk.size());
+    }
+    for (uint64_t seed = 0; seed < 50; ++seed) {
+      const protocol::Learned learned = SampleLearned(1, 1000 * seed);
+      store.Find(1, learned.fingerprint, 3);
+      store.Remember(1, learned, protocol::Write(learned), seed + 1);
+      store.List(1);
+    }
+  }
+  Store store(file_, {});
+  Tell(&store, SampleLearned());
+  EXPECT_EQ(store.List(1).size(), 1u);
 }
 
 TEST_F(StoreTest, AUserForgetsAndReadsTheirOwnOnly) {
