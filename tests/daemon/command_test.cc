@@ -126,5 +126,49 @@ TEST_F(Command, AFileOfSettingsIsCheckedAndOptionsComeFirst) {
   EXPECT_NE(bad.text.find("colour"), std::string::npos) << bad.text;
 }
 
+// As in a container: other process numbers, another root, the socket's folder mounted there.
+TEST_F(Command, AProcessInANamespaceOfItsOwnFindsTheSameWorkloads) {
+  const std::string in = "unshare --user --map-root-user --mount --pid --fork ";
+  if (Shell(in + "true").exit_code != 0) {
+    GTEST_SKIP() << "this kernel makes no namespaces for this user: NOT tested";
+  }
+  DaemonProcess daemon(folder_);
+  const std::string mounted = folder_ / "in-the-container";
+  std::filesystem::create_directories(mounted);
+  const Finished finished = Shell(in + "sh -c 'mount --bind " + folder_.string() + " " + mounted +
+                                  " && test $$ -lt 9 && " + "ATP_SOCKET=" + mounted +
+                                  "/atpd.sock " ATP_COMMAND " status --json'");
+  ASSERT_EQ(finished.exit_code, 0) << finished.text;
+  EXPECT_EQ(nlohmann::json::parse(finished.text)["daemon"]["workloads"].size(), 2u);
+}
+
+TEST_F(Command, AnotherUserIsKeptOutAndOneOfTheGroupSeesNothingOfOthers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else: NOT tested";
+  const std::string other = "setpriv --reuid 65534 --regid 65534 --clear-groups ";
+  const std::filesystem::path folder = "/tmp/atp-users." + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms(0755));
+  std::filesystem::copy_file(ATP_COMMAND, folder / "atp");
+  std::filesystem::copy_file(folder_ / "atpd.db", folder / "atpd.db");
+  const std::string status = other + "env ATP_SOCKET=" + (folder / "atpd.sock").string() + " " +
+                             (folder / "atp").string() + " status --json";
+  {
+    DaemonProcess daemon(folder);
+    const Finished finished = Shell(status);
+    EXPECT_TRUE(nlohmann::json::parse(finished.text)["daemon"].is_null()) << finished.text;
+  }
+  {
+    DaemonProcess daemon(folder, {"--group", "nogroup"});
+    const Finished finished = Shell(status);
+    EXPECT_TRUE(nlohmann::json::parse(finished.text)["daemon"]["workloads"].empty())
+        << finished.text;
+    EXPECT_EQ(Shell(other + "env ATP_SOCKET=" + daemon.socket() + " " + (folder / "atp").string() +
+                    " forget 1")
+                  .exit_code,
+              1);
+  }
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace atp::daemon

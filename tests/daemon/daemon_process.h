@@ -37,8 +37,7 @@ class DaemonProcess {
     }
     close(out[1]);
     err_ = out[0];
-    char c;
-    while (said_.find("listens at") == std::string::npos && read(err_, &c, 1) == 1) said_ += c;
+    Await("listens at");
   }
   ~DaemonProcess() { End(SIGTERM); }
   DaemonProcess(const DaemonProcess&) = delete;
@@ -57,6 +56,11 @@ class DaemonProcess {
     }
     close(err_);
     return status;
+  }
+  // Until it has said so, or ended.
+  void Await(const std::string& words) {
+    char c;
+    while (said_.find(words) == std::string::npos && read(err_, &c, 1) == 1) said_ += c;
   }
   pid_t pid() const { return pid_; }
   const std::string& said() const { return said_; }  // until it listened, or ended

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -102,6 +104,55 @@ TEST_F(ServerTest, WhatIsNoMessageIsHungUpOn) {
     (void)send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   EXPECT_EQ(Ask(), 0);
+}
+
+// A body that is not sealed, is none of ours, or is of another size than it should be.
+TEST_F(ServerTest, BodiesOfEveryWrongKindHarmNobody) {
+  std::mt19937_64 random(1);
+  const std::vector<uint8_t> whole = protocol::Write(SampleLearned());
+  for (int i = 0; i < 600; ++i) {
+    protocol::Message message;
+    message.kind = static_cast<MessageKind>(random() % 9);
+    message.number = random() % 3;
+    Fd bodies[protocol::kMostBodies];
+    for (Fd& body : bodies) {
+      std::vector<uint8_t> bytes = whole;
+      bytes[random() % bytes.size()] ^= static_cast<uint8_t>(1 + random() % 255);
+      bytes.resize(random() % 3 == 0 ? random() % bytes.size() : bytes.size());
+      int ends[2];
+      switch (random() % 4) {
+        case 0:  // would block whoever reads it
+          ASSERT_EQ(pipe(ends), 0);
+          body = Fd(ends[0]);
+          close(ends[1]);
+          break;
+        case 1:  // not sealed
+          body = Fd(memfd_create("test", MFD_CLOEXEC));
+          break;
+        case 2:
+          body = Fd(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+          break;
+        default:
+          body = protocol::MakeBody(bytes);
+      }
+    }
+    Fd socket;
+    while (!(socket = protocol::Connect(Socket()))) std::this_thread::yield();
+    ASSERT_TRUE(protocol::Send(socket, message, {bodies, random() % (protocol::kMostBodies + 1)}));
+  }
+  EXPECT_GE(Ask(), 0);
+  End();
+  EXPECT_GE(server_.counters().served, 600u);
+}
+
+// As a client does that was stopped (SIGSTOP) in the middle.
+TEST_F(ServerTest, ClientsThatNeverReadTheirAnswerHoldUpNobody) {
+  std::vector<Fd> stopped;
+  for (int i = 0; i < 200; ++i) {
+    stopped.push_back(Say(MessageKind::kAsk, protocol::Write(SampleLearned().fingerprint)));
+  }
+  Say(MessageKind::kTell, protocol::Write(SampleLearned()));
+  EXPECT_EQ(Ask(), 1);
 }
 
 // Silent ones make room for those that come: ten thousand of them keep nobody out.
