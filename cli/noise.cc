@@ -9,7 +9,6 @@
 #include "cli/table.h"
 #include "cli/trace_input.h"
 #include "policy/bounds.h"
-#include "policy/lifetimes.h"
 #include "policy/planner.h"
 #include "policy/replay/replay.h"
 #include "policy/replay/uses.h"
@@ -31,13 +30,10 @@ struct NoiseFigures {
   double Worst() const { return loss.empty() ? 0 : loss.back(); }
 };
 
-// The tightest bound for plans that copy whatever leaves, as these do: the pauses of several turns
-// add up. bound_safe lets what is only read leave for free, so that it says nothing about the rate
-// of the way out.
+// Of plans that copy whatever leaves, as these do. bound_safe lets what is only read leave for
+// free, so that it says nothing about the rate of the way out.
 double Bound(const policy::Trace& trace, policy::Bytes memory) {
-  const policy::Lifetimes life = policy::FindLifetimes(trace);
-  const double stall = policy::WindowStall(trace, life, memory, /*clean_leaves_free=*/false);
-  return std::max(policy::BoundClosed(trace, memory), policy::ComputeSeconds(trace) + stall);
+  return policy::BoundWithWindows(trace, memory, /*clean_leaves_free=*/false);
 }
 
 NoiseFigures Measure(const policy::Trace& trace, policy::Bytes memory,

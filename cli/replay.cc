@@ -15,6 +15,7 @@
 #include "policy/baselines/baseline.h"
 #include "policy/bounds.h"
 #include "policy/replay/uses.h"
+#include "policy/window_bound.h"
 
 namespace atp::cli {
 namespace {
@@ -38,6 +39,7 @@ struct Row {
   std::string trace;
   policy::Bytes memory = 0, footprint = 0;
   double compute_s = 0, bound_safe_s = 0;
+  double bound_windows_s = 0;  // window_bound.h, of the rule that was replayed
   std::vector<Cell> cells;
 };
 
@@ -58,6 +60,7 @@ Row ReplayRow(const policy::Trace& trace, policy::Bytes memory,
           policy::PeakLiveBytes(trace),
           policy::ComputeSeconds(trace),
           policy::BoundSafe(trace, memory),
+          policy::BoundWithWindows(trace, memory, options.readmostly),
           {}};
   policy::PlanOptions plan_options;
   plan_options.memory = memory;
@@ -89,6 +92,7 @@ nlohmann::ordered_json RowJson(const Row& row) {
     json["completed"] = r.completed;
     json["compute_s"] = row.compute_s;
     json["bound_safe_s"] = row.bound_safe_s;
+    json["bound_windows_s"] = row.bound_windows_s;
     json["period_s"] = r.period_seconds;
     json["stall_s"] = r.stall_seconds;
     json["moved_h2d_bytes"] = r.h2d;

@@ -34,12 +34,14 @@ class Chase : public PeriodPlay {
 
  private:
   struct Present {  // the instance of an interval that waits now
-    int64_t needed = 0, period = 0;
+    int64_t needed = 0;
+    int32_t period = 0;
     int64_t left = 0;  // bytes that have gone, or are going
   };
 
   void Begin(uint32_t i, int64_t period) override {
-    present_[i] = {static_cast<int64_t>(life_.intervals[i].next_use) + period * n_, period, 0};
+    present_[i] = {static_cast<int64_t>(life_.intervals[i].next_use) + period * n_,
+                   static_cast<int32_t>(period), 0};
     waiting_.insert({present_[i].needed, i});
   }
   void Enter(int64_t launch) override {

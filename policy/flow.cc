@@ -49,7 +49,8 @@ class Flow : public PeriodPlay {
   void Begin(uint32_t i, int64_t period) override {
     const int64_t needed = static_cast<int64_t>(life_.intervals[i].next_use) + period * n_;
     for (int64_t offset = 0; offset < amounts_[i]; offset += largest_) {
-      const Job job{needed, i, period, offset, std::min(largest_, amounts_[i] - offset)};
+      const Job job{needed, i, static_cast<int32_t>(period), offset,
+                    std::min(largest_, amounts_[i] - offset)};
       Announce(job);
       copied_[i] ? leaving_.push_back(job) : Evict(job);
     }

@@ -222,6 +222,7 @@ int64_t Greedy::StretchOne(const View& view, int64_t k, int64_t need, bool may_p
     const int64_t window = share.window - shift;
     if (out ? window >= 2 * k : window <= 2 * k) wrong += share.bytes;
   }
+  if (wrong == 0) return 0;
   int64_t bytes = std::min(wrong, RoundUp(need, options_.granule));
   const int64_t room = budget_.Free(direction, from, to);
   if (!may_pause) bytes = std::min(bytes, room);
@@ -250,14 +251,13 @@ int64_t Greedy::StretchOne(const View& view, int64_t k, int64_t need, bool may_p
 }
 
 void Greedy::Stretch(int64_t k) {
-  std::vector<View> over;
-  const size_t end = copied_.upto[static_cast<size_t>(k + n_)];
-  for (size_t v = 0; v < end; ++v) {
-    if (copied_.views[v].next_use > k) over.push_back(copied_.views[v]);
-  }
-  const size_t clean_end = free_.upto[static_cast<size_t>(k + n_)];
-  for (size_t v = 0; v < clean_end; ++v) {
-    if (free_.views[v].next_use > k) over.push_back(free_.views[v]);
+  std::vector<View> over;  // victims
+  for (const Side* side : {&copied_, &free_}) {
+    const size_t end = side->upto[static_cast<size_t>(k + n_)];
+    for (size_t v = 0; v < end; ++v) {
+      const View& view = side->views[v];
+      if (view.next_use > k && amounts_[view.interval].bytes > 0) over.push_back(view);
+    }
   }
   std::stable_sort(over.begin(), over.end(),
                    [](const View& a, const View& b) { return a.next_use > b.next_use; });

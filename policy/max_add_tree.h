@@ -24,35 +24,38 @@ class MaxAddTree {
 
   // Adds to the values of [first, last].
   void Add(size_t first, size_t last, double amount) {
-    if (first <= last && first < size_) AddIn(1, 0, leaves_ - 1, first, last, amount);
+    last = std::min(last, size_ - 1);
+    if (first > last || size_ == 0) return;
+    const size_t a = leaves_ + first, b = leaves_ + last;
+    for (size_t left = a, right = b + 1; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) AddTo(left++, amount);
+      if (right % 2 == 1) AddTo(--right, amount);
+    }
+    for (size_t node = a / 2; node >= 1; node /= 2) Pull(node);
+    for (size_t node = b / 2; node >= 1; node /= 2) Pull(node);
   }
-  // The greatest of [first, last], or kNone.
+  // The greatest of [first, last], which lie in the row, or kNone.
   double Max(size_t first, size_t last) const {
-    return first <= last ? MaxIn(1, 0, leaves_ - 1, first, last) : kNone;
+    if (first > last) return kNone;
+    size_t a = leaves_ + first, b = leaves_ + last;
+    double left = best_[a], right = best_[b];
+    for (; a / 2 != b / 2; left += pending_[a], right += pending_[b]) {
+      if (a % 2 == 0) left = std::max(left, best_[a + 1]);
+      if (b % 2 == 1) right = std::max(right, best_[b - 1]);
+      a /= 2, b /= 2;
+    }
+    double most = std::max(left, right);
+    while ((a /= 2) >= 1) most += pending_[a];
+    return most;
   }
 
  private:
+  void AddTo(size_t node, double amount) {
+    best_[node] += amount;
+    pending_[node] += amount;
+  }
   void Pull(size_t node) {
     best_[node] = std::max(best_[2 * node], best_[2 * node + 1]) + pending_[node];
-  }
-  void AddIn(size_t node, size_t low, size_t high, size_t first, size_t last, double amount) {
-    if (last < low || high < first) return;
-    if (first <= low && high <= last) {
-      best_[node] += amount;
-      pending_[node] += amount;
-      return;
-    }
-    const size_t middle = low + (high - low) / 2;
-    AddIn(2 * node, low, middle, first, last, amount);
-    AddIn(2 * node + 1, middle + 1, high, first, last, amount);
-    Pull(node);
-  }
-  double MaxIn(size_t node, size_t low, size_t high, size_t first, size_t last) const {
-    if (last < low || high < first) return kNone;
-    if (first <= low && high <= last) return best_[node];
-    const size_t middle = low + (high - low) / 2;
-    return pending_[node] + std::max(MaxIn(2 * node, low, middle, first, last),
-                                     MaxIn(2 * node + 1, middle + 1, high, first, last));
   }
 
   size_t size_;

@@ -20,7 +20,14 @@ class OverflowRow {
     for (size_t node = leaves_ - 1; node >= 1; --node) Pull(node);
   }
   void Add(int64_t first, int64_t last, int64_t amount) {
-    if (first <= last) AddIn(1, 0, static_cast<int64_t>(leaves_) - 1, first, last, amount);
+    if (first > last) return;
+    const size_t a = leaves_ + static_cast<size_t>(first), b = leaves_ + static_cast<size_t>(last);
+    for (size_t left = a, right = b + 1; left < right; left /= 2, right /= 2) {
+      if (left % 2 == 1) AddTo(left++, amount);
+      if (right % 2 == 1) AddTo(--right, amount);
+    }
+    for (size_t node = a / 2; node >= 1; node /= 2) Pull(node);
+    for (size_t node = b / 2; node >= 1; node /= 2) Pull(node);
   }
   int64_t operator[](int64_t i) const {
     size_t node = leaves_ + static_cast<size_t>(i);
@@ -30,7 +37,16 @@ class OverflowRow {
   }
   // The greatest of [first, last], which is not empty.
   int64_t Greatest(int64_t first, int64_t last) const {
-    return GreatestIn(1, 0, static_cast<int64_t>(leaves_) - 1, first, last);
+    size_t a = leaves_ + static_cast<size_t>(first), b = leaves_ + static_cast<size_t>(last);
+    int64_t left = most_[a], right = most_[b];
+    for (; a / 2 != b / 2; left += added_[a], right += added_[b]) {
+      if (a % 2 == 0) left = std::max(left, most_[a + 1]);
+      if (b % 2 == 1) right = std::max(right, most_[b - 1]);
+      a /= 2, b /= 2;
+    }
+    int64_t most = std::max(left, right);
+    while ((a /= 2) >= 1) most += added_[a];
+    return most;
   }
   // The last launch of [first, last] that exceeds memory, or -1.
   int64_t LastAbove(int64_t first, int64_t last) const {
@@ -42,24 +58,9 @@ class OverflowRow {
   void Pull(size_t node) {
     most_[node] = std::max(most_[2 * node], most_[2 * node + 1]) + added_[node];
   }
-  void AddIn(size_t node, int64_t low, int64_t high, int64_t first, int64_t last, int64_t amount) {
-    if (last < low || high < first) return;
-    if (first <= low && high <= last) {
-      most_[node] += amount;
-      added_[node] += amount;
-      return;
-    }
-    const int64_t middle = low + (high - low) / 2;
-    AddIn(2 * node, low, middle, first, last, amount);
-    AddIn(2 * node + 1, middle + 1, high, first, last, amount);
-    Pull(node);
-  }
-  int64_t GreatestIn(size_t node, int64_t low, int64_t high, int64_t first, int64_t last) const {
-    if (last < low || high < first) return INT64_MIN / 4;
-    if (first <= low && high <= last) return most_[node];
-    const int64_t middle = low + (high - low) / 2;
-    return added_[node] + std::max(GreatestIn(2 * node, low, middle, first, last),
-                                   GreatestIn(2 * node + 1, middle + 1, high, first, last));
+  void AddTo(size_t node, int64_t amount) {
+    most_[node] += amount;
+    added_[node] += amount;
   }
   int64_t LastIn(size_t node, int64_t low, int64_t high, int64_t first, int64_t last,
                  int64_t above) const {

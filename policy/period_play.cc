@@ -11,6 +11,20 @@ constexpr double kSame = 1e-9;  // seconds; times of two periods this close are 
 
 }  // namespace
 
+void PeriodPlay::Gone::push(const Job& job) {
+  Line& line = lines_[job.interval];
+  if (line.jobs.empty()) needed_.push({job.needed, job.interval});
+  line.jobs.push_back(job);
+}
+
+void PeriodPlay::Gone::pop() {
+  Line& line = lines_[needed_.top().second];
+  if (++line.next < line.jobs.size()) return;
+  line.jobs.clear();
+  line.next = 0;
+  needed_.pop();
+}
+
 PeriodPlay::PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
                        const std::vector<bool>& copied, int64_t memory)
     : trace_(trace),
@@ -19,6 +33,7 @@ PeriodPlay::PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRate
       memory_(memory),
       n_(static_cast<int64_t>(trace.launches.size())),
       clock_(rates),
+      gone_(life.intervals.size()),
       beginning_(trace.launches.size()),
       missing_(2 * trace.launches.size(), 0) {
   for (uint32_t i = 0; i < life.intervals.size(); ++i) {

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <queue>
+#include <utility>
 #include <vector>
 
 #include "policy/layout.h"
@@ -33,13 +35,30 @@ class PeriodPlay {
   struct Job {           // bytes of one instance of an interval
     int64_t needed = 0;  // launch over all periods
     uint32_t interval = 0;
-    int64_t period = 0;  // in which the interval began
+    int32_t period = 0;  // in which the interval began
     int64_t offset = 0, bytes = 0;
-    bool operator<(const Job& other) const {  // the top of the heap is needed soonest
-      if (needed != other.needed) return needed > other.needed;
-      if (interval != other.interval) return interval > other.interval;
-      return offset > other.offset;
+  };
+  // Jobs by need: the top is needed soonest, and of one launch's the first interval. An interval's
+  // jobs come back in the order in which they left; all of one instance before the next one leaves.
+  class Gone {
+   public:
+    explicit Gone(size_t intervals) : lines_(intervals) {}
+    bool empty() const { return needed_.empty(); }
+    const Job& top() const {
+      const Line& line = lines_[needed_.top().second];
+      return line.jobs[line.next];
     }
+    void push(const Job& job);
+    void pop();
+
+   private:
+    struct Line {
+      std::vector<Job> jobs;
+      size_t next = 0;  // those before it are on the way back
+    };
+    using Need = std::pair<int64_t, uint32_t>;  // launch over all periods, interval
+    std::priority_queue<Need, std::vector<Need>, std::greater<>> needed_;
+    std::vector<Line> lines_;  // by interval
   };
 
   // The interval's last user has ended; period -1 for what waits across the start of all.
@@ -75,7 +94,7 @@ class PeriodPlay {
   const std::vector<bool>& copied_;
   const int64_t memory_, n_;
   LinkClock<Job> clock_;
-  std::priority_queue<Job> gone_;  // away, not yet on the way back
+  Gone gone_;  // away, not yet on the way back
 
  private:
   using Pieces = std::vector<Layout::Piece>;

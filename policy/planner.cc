@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -25,8 +27,13 @@ namespace {
 // The least traffic is tried where the greedy exceeds the bound by more than this share: a short
 // period is planned so quickly that little is worth it.
 constexpr double kWorth = 0.005, kWorthIfShort = 0.0002;
-constexpr size_t kShort = 512;   // launches
-constexpr int64_t kSingles = 3;  // periods of a play that are each tried as the whole plan
+constexpr size_t kShort = 512;  // launches
+constexpr double kFar = 0.03;   // a greedy plan that exceeds the bound by more is seldom the best
+// Work, in moves laid out, after which no other way is begun: what takes 40 ms with 1,400 launches
+// or fewer, whose bounds take up to 10 ms of it, and the same for each launch of a longer period.
+constexpr size_t kMostWork = 130'000, kWorkOfALaunch = 55, kMostWorkPerLaunch = 38;
+constexpr int64_t kPeriodsIfLong = 3;  // of CoverOptions, in a long period
+constexpr int64_t kSingles = 3;        // periods of a play that are each tried as the whole plan
 // In this order: with a launch for the way at both ends of an absence, at its end, at none; whole
 // tensors, where launches are so short that what they lack cannot come while they run.
 constexpr CoverOptions kCovers[] = {
@@ -68,14 +75,6 @@ LinkRates WithDriverTime(LinkRates rates, const PlanOptions& options) {
     if (*rate > 0) *rate = 1 / (1 / *rate + per_byte);
   }
   return rates;
-}
-
-double Bound(const Trace& trace, int64_t memory, const PlanOptions& options) {
-  const Bytes room = static_cast<Bytes>(memory);
-  const double turn = options.clean_leaves_free ? BoundSafe(trace, room) : BoundClosed(trace, room);
-  // Valid for independent directions too, where the published bounds do not count it.
-  const double windows = WindowStall(trace, FindLifetimes(trace), room, options.clean_leaves_free);
-  return std::max(turn, ComputeSeconds(trace) + windows);
 }
 
 Plan Infeasible(const Trace& trace, std::string why) {
@@ -124,21 +123,6 @@ struct Task {
   int64_t granule() const { return static_cast<int64_t>(options.granule); }
 };
 
-std::optional<Layout> TryGreedy(const Task& task, const Variant& variant) {
-  GreedyOptions options;
-  options.memory = task.memory;
-  options.granule = task.granule();
-  options.slack = variant.slack_granules * options.granule;
-  options.clean_leaves_free = task.options.clean_leaves_free;
-  options.brief = variant.brief;
-  Greedy greedy(task.trace, task.life, task.rates, options);
-  greedy.Run();
-  Timetable table(task.trace, task.life, greedy,
-                  {task.memory, task.options.granule, task.options.largest_move});
-  if (!table.Build(40)) return std::nullopt;
-  return table.layout();
-}
-
 // Bytes of a move in a simulation: a 2048th of memory, so that little room waits for its end, or as
 // much more as makes a period of `moved` bytes no more than `most_moves`, so that it takes no time.
 int64_t PieceBytes(const Task& task, Bytes moved, Bytes most_moves) {
@@ -178,6 +162,13 @@ class Best {
     if (!layout || (layout_ && layout_->period <= layout->period)) return;
     if (FitsHost(*layout)) layout_ = std::move(layout);
   }
+  // Work has been done that laid out so many moves.
+  void Spend(size_t moves) { spent_ += moves + task_.trace.launches.size(); }
+  bool MaySpendMore() const { return spent_ <= most_work(); }
+  size_t most_work() const {
+    const size_t n = task_.trace.launches.size(), bounds = kWorkOfALaunch * n;
+    return std::max(kMostWork > bounds ? kMostWork - bounds : 0, kMostWorkPerLaunch * n);
+  }
   // Bytes that the best so far moves in a period; all of memory both ways while there is none.
   Bytes moved() const {
     if (!layout_) return 2 * static_cast<Bytes>(task_.memory);
@@ -195,6 +186,7 @@ class Best {
     if (std::find(tried_.begin(), tried_.end(), amounts) != tried_.end()) return kNone;
     const int64_t piece = PieceBytes(task_, moved(), kToCompare);
     std::optional<Layout> layout = TryFlow(task_, amounts, piece);
+    Spend(layout ? layout->out.size() + layout->in.size() : kToCompare);
     if (layout && (flow_period_ < 0 || layout->period < flow_period_)) {
       flow_period_ = layout->period, flow_piece_ = piece, flow_ = tried_.size();
     }
@@ -225,7 +217,9 @@ class Best {
     if (!layout_) return false;
     const double compute = ComputeSeconds(task_.trace);
     if (layout_->period <= (1 + std::min(share, kNothing)) * compute) return true;
-    if (bound_ < 0) bound_ = Bound(task_.trace, task_.memory, task_.options);
+    if (bound_ < 0)
+      bound_ = BoundWithWindows(task_.trace, static_cast<Bytes>(task_.memory),
+                                task_.options.clean_leaves_free);
     return layout_->period <= (1 + share) * bound_;
   }
 
@@ -242,11 +236,36 @@ class Best {
   std::optional<Layout> layout_;
   Bytes least_host_ = 0;
   double bound_ = -1;
+  size_t spent_ = 0;
   std::vector<std::vector<int64_t>> tried_;  // amounts that have been played
   size_t flow_ = 0;                          // the fastest of them
   double flow_period_ = -1;
   int64_t flow_piece_ = 0;
 };
+
+void OfferGreedy(const Task& task, const Variant& variant, Best* best) {
+  constexpr int kRounds = 40;
+  constexpr size_t kRepairsForAMove = 3;  // a move of a greedy plan is laid out so quickly
+  constexpr size_t kChoices = 6;          // what choosing costs for each launch
+  GreedyOptions options;
+  options.memory = task.memory;
+  options.granule = task.granule();
+  options.slack = variant.slack_granules * options.granule;
+  options.clean_leaves_free = task.options.clean_leaves_free;
+  options.brief = variant.brief;
+  Greedy greedy(task.trace, task.life, task.rates, options);
+  greedy.Run();
+  Timetable table(task.trace, task.life, greedy,
+                  {task.memory, task.options.granule, task.options.largest_move});
+  best->Spend(kChoices * task.trace.launches.size());
+  size_t spent = 0;  // a greedy plan that asks for so many repairs is not worth them
+  const bool made = table.Build(kRounds, [&](size_t moves) {
+    best->Spend(moves / kRepairsForAMove);
+    spent += moves / kRepairsForAMove;
+    return variant.fallback || (best->MaySpendMore() && 4 * spent < 3 * best->most_work());
+  });
+  if (made) best->Offer(table.layout());
+}
 
 // What furthest next use does when it is played in time: as it is, if it comes to repeat itself;
 // the mean of its periods, and the last few, as periods of their own. Played with `copied`, which
@@ -272,45 +291,59 @@ double OfferChase(const Task& task, const std::vector<bool>& copied, int64_t per
     std::transform(sums.begin(), sums.end(), left.begin(), sums.begin(), std::plus<>());
   }
   const int64_t counted = static_cast<int64_t>(chase.left.size());
+  const int64_t left = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  best->Spend(static_cast<size_t>(left / piece));  // both ways, and the periods that do not count
   offer(FitAmounts(task.life, sums, counted, options));
   if (task.trace.launches.size() > kShort) return shortest;
   for (int64_t i = std::max<int64_t>(counted - kSingles, 0); i < counted; ++i) {
-    if (best->Within(worth)) break;
+    if (best->Within(worth) || !best->MaySpendMore()) break;
     offer(FitAmounts(task.life, chase.left[size_t(i)], 1, options));
   }
   return shortest;
 }
 
-// Tries ways of planning, those first that are quick, until the best is near the bound.
+// Tries ways of planning, those first that are quick, until the best is near the bound or so much
+// has been tried that more would take too long.
 void Search(const Task& task, Best* best) {
   const std::vector<Variant> variants = Variants(task.memory / task.granule());
-  auto greedy = [&](bool late) {
-    for (const Variant& variant : variants) {
-      if (variant.late != late) continue;
-      if (variant.fallback ? best->layout().has_value() : best->Within(variant.worth)) break;
-      best->Offer(TryGreedy(task, variant));
-    }
-  };
-  greedy(/*late=*/false);
   const bool few = task.trace.launches.size() <= kShort;
   const double worth = few ? kWorthIfShort : kWorth;
-  for (CoverOptions cover : kCovers) {
-    if (best->Within(worth)) break;
-    cover.memory = task.memory, cover.granule = task.granule();
-    best->OfferAmounts(CoverAmounts(task.life, cover));
-  }
-  greedy(/*late=*/true);
+  auto enough = [&](double share) { return best->Within(share) || !best->MaySpendMore(); };
+  auto greedy = [&](bool late) {
+    for (size_t i = 1; i < variants.size(); ++i) {
+      const Variant& variant = variants[i];
+      if (variant.late != late) continue;
+      if (variant.fallback ? best->layout().has_value() : enough(variant.worth)) break;
+      OfferGreedy(task, variant, best);
+    }
+  };
+  auto covers = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to && !enough(worth); ++i) {
+      CoverOptions cover = kCovers[i];
+      cover.memory = task.memory, cover.granule = task.granule();
+      if (!few && !cover.whole) cover.periods = kPeriodsIfLong;
+      best->OfferAmounts(CoverAmounts(task.life, cover));
+    }
+  };
+  OfferGreedy(task, variants[0], best);
+  const bool far = !few && !best->Within(kFar);
+  if (!far) greedy(/*late=*/false);
+  covers(0, few ? std::size(kCovers) : 1);
+  if (few) greedy(/*late=*/true);
   const std::vector<bool> all_copied(task.copied.size(), true);
   for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
     constexpr double kHopeless = 1.03;  // so far from the best that longer play is not worth it
     double shortest = std::numeric_limits<double>::infinity();
-    if (!best->Within(worth)) shortest = OfferChase(task, task.copied, periods, worth, best);
+    if (!enough(worth)) shortest = OfferChase(task, task.copied, periods, worth, best);
     // What is best where all is copied is no worse where some of it leaves for free.
-    if (!best->Within(worth) && few && task.copied != all_copied) {
+    if (!enough(worth) && few && task.copied != all_copied) {
       shortest = std::min(shortest, OfferChase(task, all_copied, periods, worth, best));
     }
     if (!best->layout() || shortest > kHopeless * best->layout()->period) break;
   }
+  if (!few) covers(1, std::size(kCovers));
+  if (far) greedy(/*late=*/false);
+  if (!few) greedy(/*late=*/true);
   best->Refine();
 }
 

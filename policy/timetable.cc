@@ -295,7 +295,7 @@ Layout Timetable::layout() const {
   return {period_, start_, end_, {out_.begin(), out_.end()}, {in_.begin(), in_.end()}};
 }
 
-bool Timetable::Build(int rounds) {
+bool Timetable::Build(int rounds, const std::function<bool(size_t)>& go_on) {
   for (int round = 0; round < rounds; ++round) {
     SetLaunchTimes();
     RunOut();
@@ -304,7 +304,9 @@ bool Timetable::Build(int rounds) {
     added_.assign(n_, 0.0);
     const bool room = RepairRoom(), order = RepairOrder();
     const bool steady = RepairOverlap(out_) && RepairOverlap(in_);
+    const bool more = go_on(out_.size() + in_.size());
     if (room && order && steady) return true;
+    if (!more) return false;
     for (size_t k = 0; k < n_; ++k) {
       if (added_[k] > 0) greedy_.budget().Lengthen(static_cast<int64_t>(2 * k + 1), added_[k]);
     }

@@ -4,7 +4,9 @@
 // only. Pure; one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "policy/greedy.h"
@@ -31,8 +33,9 @@ class Timetable {
   Timetable(const Trace& trace, const Lifetimes& life, Greedy& greedy,
             const TimetableOptions& options);
 
-  // Lays out all moves; false when memory or order could not be kept within `rounds` repairs.
-  bool Build(int rounds);
+  // Lays out all moves; false when memory or order could not be kept within `rounds` repairs, or
+  // `go_on`, called with the number of moves after each, said no.
+  bool Build(int rounds, const std::function<bool(size_t)>& go_on);
 
   double period() const { return period_; }
   Layout layout() const;

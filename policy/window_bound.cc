@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/bounds.h"
 #include "policy/link_region.h"
 #include "policy/max_add_tree.h"
 
@@ -68,7 +69,7 @@ class Sweep {
     for (uint32_t i : ends_[q]) {
       const Unrolled::Wait& wait = all_.waits[i];
       Leave(wait, +1);
-      tree_.Add(wait.first, wait.back - 1, weights_.in * wait.bytes);
+      if (weights_.in > 0) tree_.Add(wait.first, wait.back - 1, weights_.in * wait.bytes);
     }
     for (uint32_t i : begins_[q]) Leave(all_.waits[i], -1);
   }
@@ -91,7 +92,7 @@ class Sweep {
   void Leave(const Unrolled::Wait& wait, double sign) {
     if (!wait.copied) {
       clean_ -= sign * wait.bytes;
-    } else {
+    } else if (weights_.out > 0) {
       tree_.Add(wait.first, 2 * all_.n - 1, sign * weights_.out * wait.bytes);
     }
   }
@@ -111,7 +112,9 @@ double WindowStall(const Trace& trace, const Lifetimes& life, Bytes memory,
   if (n == 0 || life.intervals.empty()) return 0;
   const LinkRegion link(trace.link);
   const Unrolled all = Unroll(trace, life, memory, clean_leaves_free);
-  const Weights weights[] = {{link.a1, 0}, {0, link.a2}, {link.a1, link.b1}, {link.b2, link.a2}};
+  std::vector<Weights> weights = {{link.a1, 0}, {0, link.a2}};
+  if (link.b1 > 0) weights.push_back({link.a1, link.b1});
+  if (link.b2 > 0) weights.push_back({link.b2, link.a2});
   // The worst window alone; the circle of launches is then cut where it ends.
   double worst = 0;
   size_t cut = 0;
@@ -136,6 +139,12 @@ double WindowStall(const Trace& trace, const Lifetimes& life, Bytes memory,
     for (Sweep& sweep : sweeps) sweep.Credit(q, sum);
   }
   return sum;
+}
+
+double BoundWithWindows(const Trace& trace, Bytes memory, bool clean_leaves_free) {
+  const double turn = clean_leaves_free ? BoundSafe(trace, memory) : BoundClosed(trace, memory);
+  const double stall = WindowStall(trace, FindLifetimes(trace), memory, clean_leaves_free);
+  return std::max(turn, ComputeSeconds(trace) + stall);
 }
 
 }  // namespace atp::policy

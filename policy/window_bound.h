@@ -18,4 +18,10 @@ namespace atp::policy {
 // `clean_leaves_free`: what no launch writes leaves without a copy. O((launches + touches) log n).
 double WindowStall(const Trace& trace, const Lifetimes& life, Bytes memory, bool clean_leaves_free);
 
+// The tightest bound that is counted in closed form for policies that bring to the device whatever
+// a launch touches: BoundSafe (`clean_leaves_free`) or BoundClosed, or the launches and
+// WindowStall, whichever is more. Valid for independent directions too; the published figures do
+// not know it.
+double BoundWithWindows(const Trace& trace, Bytes memory, bool clean_leaves_free);
+
 }  // namespace atp::policy

@@ -2,10 +2,11 @@
 // How long planning takes and what memory it needs, by the length of the period. Training steps
 // made here: layers forwards and backwards with an optimizer, live data at 2.5 times the device.
 // For each length: CPU milliseconds of the bounds, of a plan, and of a plan after a small change
-// (every twentieth duration off by 3 %), and the most memory that a plan held at once. Then short
-// periods of every synthetic kind (policy/synthetic) at shares of their footprint: where the link
-// is busy all the time, more ways of planning are tried. The best of several runs, since other
-// processes only add time. --json prints one array on stdout; --quick leaves the longest out.
+// (every twentieth duration off by 3 %), and the most memory that a plan held at once. Then every
+// synthetic kind (policy/synthetic), as it is and with about 1,400 launches, at shares of its
+// footprint, with and without free exits (ReadMostly): where the link is busy all the time, more
+// ways of planning are tried. The best of several runs, since other processes only add time. --json
+// prints one array on stdout; --quick leaves the longest out.
 #include "policy/planner.h"
 
 #include <time.h>
@@ -149,28 +150,36 @@ Json Measure(size_t launches, int rounds) {
           {"plan_over_bound", plan.period_seconds / BoundClosed(changed, changed.device_bytes)}};
 }
 
-// The slowest plan of a synthetic kind over memory sizes.
-Json MeasureKind(const std::string& kind, int rounds) {
+// The slowest plan of a synthetic kind over memory sizes, with and without free exits. `launches`:
+// about how many, by its layers; 0 = as it is.
+Json MeasureKind(const std::string& kind, size_t launches, int rounds) {
   atp::policy::SyntheticOptions options;
   options.kind = kind;
-  const atp::policy::Trace trace = atp::policy::MakeSynthetic(options);
+  atp::policy::Trace trace = atp::policy::MakeSynthetic(options);
+  if (launches > 0) {
+    const double more = static_cast<double>(launches) / static_cast<double>(trace.launches.size());
+    options.layers = static_cast<uint32_t>(options.layers * more);
+    trace = atp::policy::MakeSynthetic(options);
+  }
   const Bytes footprint = atp::policy::PeakLiveBytes(trace);
-  Json slowest = {{"kind", kind},
-                  {"launches", trace.launches.size()},
-                  {"tensors", trace.tensors.size()},
-                  {"memory_share", 0.0},
-                  {"planning_ms", 0.0},
-                  {"moves", 0}};
+  Json slowest = {
+      {"kind", kind},        {"launches", trace.launches.size()}, {"tensors", trace.tensors.size()},
+      {"memory_share", 0.0}, {"clean_leaves_free", false},        {"planning_ms", 0.0},
+      {"moves", 0}};
   for (double share : {0.1, 0.2, 0.4, 0.6, 0.8}) {
-    atp::policy::PlanOptions plan_options;
-    plan_options.memory = static_cast<Bytes>(share * static_cast<double>(footprint));
-    if (plan_options.memory < atp::policy::LargestLaunchBytes(trace)) continue;
-    atp::policy::Plan plan;
-    const double ms = Best(rounds, [&] { plan = MakePlan(trace, plan_options); });
-    if (ms <= slowest["planning_ms"].get<double>()) continue;
-    slowest["memory_share"] = share;
-    slowest["planning_ms"] = ms;
-    slowest["moves"] = plan.evictions.size() + plan.fetches.size();
+    for (bool free : {false, true}) {
+      atp::policy::PlanOptions plan_options;
+      plan_options.memory = static_cast<Bytes>(share * static_cast<double>(footprint));
+      plan_options.clean_leaves_free = free;
+      if (plan_options.memory < atp::policy::LargestLaunchBytes(trace)) continue;
+      atp::policy::Plan plan;
+      const double ms = Best(rounds, [&] { plan = MakePlan(trace, plan_options); });
+      if (ms <= slowest["planning_ms"].get<double>()) continue;
+      slowest["memory_share"] = share;
+      slowest["clean_leaves_free"] = free;
+      slowest["planning_ms"] = ms;
+      slowest["moves"] = plan.evictions.size() + plan.fetches.size();
+    }
   }
   return slowest;
 }
@@ -195,7 +204,10 @@ int main(int argc, char** argv) {
   }
   Json kinds = Json::array();
   for (const atp::policy::SyntheticKind& kind : atp::policy::SyntheticKinds()) {
-    kinds.push_back(MeasureKind(std::string(kind.name), quick ? 1 : 3));
+    for (size_t launches : {size_t{0}, size_t{1400}}) {
+      if (quick && launches > 0) continue;
+      kinds.push_back(MeasureKind(std::string(kind.name), launches, quick ? 1 : 3));
+    }
   }
   if (json) {
     rows.insert(rows.end(), kinds.begin(), kinds.end());
@@ -211,13 +223,15 @@ int main(int argc, char** argv) {
                 static_cast<double>(row["memory_bytes"].get<size_t>()) / (1 << 20),
                 row["moves"].get<size_t>());
   }
-  std::printf("\n%-14s %10s %10s %10s %12s %8s   (the slowest of 10 to 80 %% of the footprint)\n",
-              "kind", "launches", "tensors", "memory", "plan ms", "moves");
+  std::printf(
+      "\n%-14s %10s %10s %10s %10s %12s %8s   (the slowest of 10 to 80 %% of the footprint)\n",
+      "kind", "launches", "tensors", "memory", "exits", "plan ms", "moves");
   for (const Json& row : kinds) {
-    std::printf("%-14s %10zu %10zu %8.0f %% %12.2f %8zu\n", row["kind"].get<std::string>().c_str(),
-                row["launches"].get<size_t>(), row["tensors"].get<size_t>(),
-                100 * row["memory_share"].get<double>(), row["planning_ms"].get<double>(),
-                row["moves"].get<size_t>());
+    std::printf("%-14s %10zu %10zu %8.0f %% %10s %12.2f %8zu\n",
+                row["kind"].get<std::string>().c_str(), row["launches"].get<size_t>(),
+                row["tensors"].get<size_t>(), 100 * row["memory_share"].get<double>(),
+                row["clean_leaves_free"].get<bool>() ? "some free" : "copied",
+                row["planning_ms"].get<double>(), row["moves"].get<size_t>());
   }
   return 0;
 }

@@ -129,7 +129,6 @@ void Executor::WantBirths() {
   }
 }
 
-// What the waiting launch still has to be brought.
 Bytes Executor::BytesToFetch() const {
   Bytes bytes = 0;
   for (uint32_t t : uses_.touched[Position()]) {

@@ -55,6 +55,8 @@ class Executor {
   bool TouchedNow(uint32_t tensor) const { return stamp_[tensor] == current_ + 1; }
   // Room that the waiting launch still needs for what is born in it and for its workspace.
   Bytes RoomWanted() const { return room_wanted_; }
+  // What the waiting launch still has to be brought.
+  Bytes BytesToFetch() const;
   bool LeavesFree(uint32_t tensor) const {
     return options_.clean_leaves_free && !uses_.written[tensor];
   }
@@ -81,7 +83,6 @@ class Executor {
   bool WaitForLaunch();
   bool ReadyToStart();
   void WantBirths();
-  Bytes BytesToFetch() const;
   void PlaceBirths();
   bool MissingNow() const;
   // Seconds that the launch takes beyond its own, for access to mapped host memory.

@@ -68,6 +68,11 @@ class Machine {
   void TakeWorkspace(Bytes bytes) { used_ += bytes; }
   void GiveWorkspace(Bytes bytes) { used_ -= bytes; }
 
+  // Of a block on its way out, which gives back its room at its end.
+  Bytes Leaving() const {
+    const Engine& out = Of(CopyDirection::kD2h);
+    return out.block == kNoBlock || out.doomed ? 0 : BytesOf(out.block);
+  }
   bool Busy(CopyDirection direction) const { return Of(direction).block != kNoBlock; }
   // Starts the copy of a block that is out (fetch; takes its room) or in (evict; gives room at its
   // end). `setup` is driver CPU time, hidden behind the copy before when copies follow each other.

@@ -8,6 +8,8 @@ namespace {
 
 // A repair's fetch starts so many launches before the data is needed.
 constexpr Instance kRepairLead = 8;
+// How far the mover looks for launches that will lack room.
+constexpr Instance kLookAhead = 4;
 // The plan's times are sums of thousands of doubles.
 constexpr double kClockSlack = 1e-9;
 
@@ -61,11 +63,11 @@ void PlanExecutor::BeginPeriod(uint32_t period) {
     const bool this_period = move.start >= plan_.launch_end[move.after] - kClockSlack;
     // In period 0, what left after the last launches of the period before.
     job.launch = base + move.after;
-    job.until = uses_.NextUse(move.tensor, job.launch);
+    const Instance gap = (move.before + uses_.launches - move.after - 1) % uses_.launches + 1;
+    job.until = job.launch + gap;
     if (!this_period) {
       job.launch = period == 0 ? kNever : job.launch - uses_.launches;
-      // One period earlier, and not before the first launch.
-      if (job.until != kNever) job.until -= std::min<Instance>(job.until, uses_.launches);
+      job.until -= std::min<Instance>(job.until, uses_.launches);
     }
     evictions_.push_back(job);
   }
@@ -94,12 +96,57 @@ void PlanExecutor::BeginWait() {
   // Pieces of two moves may name the same launch; they are taken in the order of the plan.
   if (current() > 0) fetches_for_.erase(current() - 1);
   DropFinished();
+  evictions_.insert(evictions_.begin(), postponed_.begin(), postponed_.end());
+  postponed_.clear();
   looked_ = false;
 }
 
 void PlanExecutor::OnStart() {
   started_[Position()] = machine_.now();
   started_instance_[Position()] = current();
+  lacking_ = LackingAhead();
+}
+
+int64_t PlanExecutor::BytesDue(const std::vector<Job*>& jobs) const {
+  int64_t bytes = 0;
+  for (const Job* job : jobs) {
+    for (Block b = job->next; b < job->end; ++b) {
+      if (machine_.StateOf(b) == State::kOut) bytes += static_cast<int64_t>(machine_.BytesOf(b));
+    }
+  }
+  return bytes;
+}
+
+Bytes PlanExecutor::LackingAhead() const {
+  const auto ends_with = [&](uint32_t k) {  // what is given back when the launch ends
+    int64_t bytes = static_cast<int64_t>(trace_.launches[k].workspace);
+    for (uint32_t t : uses_.dies[k]) bytes += static_cast<int64_t>(trace_.tensors[t].bytes);
+    return bytes;
+  };
+  const int64_t capacity = static_cast<int64_t>(machine_.capacity() - options_.head_room);
+  int64_t used = static_cast<int64_t>(machine_.used() - machine_.Leaving()), most = 0;
+  used -= ends_with(Position());
+  // A period's moves are known once it has begun.
+  const Instance period_end = (current() / uses_.launches + 1) * uses_.launches;
+  const Instance end = std::min(period_end, current() + 1 + kLookAhead);
+  for (Instance k = current() + 1; k < end; ++k) {
+    const uint32_t at = static_cast<uint32_t>(k % uses_.launches);
+    used += static_cast<int64_t>(born_before_[at + 1] - born_before_[at]);
+    if (const auto jobs = fetches_for_.find(k); jobs != fetches_for_.end()) {
+      used += BytesDue(jobs->second);
+    }
+    for (const Job& job : evictions_) {
+      const bool since =
+          k == current() + 1 ? job.launch == kNever || job.launch < k : job.launch + 1 == k;
+      for (Block b = job.next; since && b < job.end; ++b) {
+        if (machine_.StateOf(b) == State::kEvicting) continue;  // in Leaving()
+        used -= static_cast<int64_t>(machine_.BytesOf(b));
+      }
+    }
+    most = std::max(most, used - capacity);
+    used -= ends_with(at);
+  }
+  return static_cast<Bytes>(most);
 }
 
 void PlanExecutor::DropFinished() {
@@ -121,9 +168,18 @@ void PlanExecutor::PumpEvictions() {
     const bool after_last_use =
         job.launch == kNever || job.launch < current();  // the current launch has not finished
     if (!after_last_use) break;
+    if (job.until > current() && TouchedNow(job.move->tensor)) {
+      postponed_.push_back(job);
+      evictions_.pop_front();
+      continue;
+    }
     if (job.Done() || !StepEviction(&job)) evictions_.pop_front();
   }
   if (!machine_.Busy(CopyDirection::kD2h)) RefillHeadRoom();
+  if (!machine_.Busy(CopyDirection::kD2h) && lacking_ > 0) {
+    lacking_ -= std::min(lacking_, options_.block);
+    Repair();
+  }
 }
 
 // False when the job is through.
@@ -235,13 +291,18 @@ std::vector<Executor::Block> PlanExecutor::Uncovered() {
 bool PlanExecutor::Serve(bool stuck) {
   // While a launch waits nothing that it needs leaves, so that one look is enough until all else
   // has come.
-  if (looked_ && !stuck) return false;
+  if (looked_ && !stuck) return LacksRoom() && Repair();
   looked_ = true;
   const std::vector<Block> missing = Uncovered();
   if (!missing.empty()) {
     return ServeFaults(missing, options_.costs.faults_per_block_with_prefetch);
   }
-  return stuck && Repair();
+  return (stuck || LacksRoom()) && Repair();
+}
+
+bool PlanExecutor::LacksRoom() const {
+  if (machine_.Busy(CopyDirection::kD2h)) return false;
+  return !machine_.HasRoom(RoomWanted() + BytesToFetch());
 }
 
 bool PlanExecutor::Repair() {

@@ -55,6 +55,13 @@ class PlanExecutor : public Executor {
   double TriggerTime(const Job& job) const;
   // Blocks that the waiting launch lacks and that no fetch will bring.
   std::vector<Block> Uncovered();
+  // The launch waits for room, and nothing is leaving that would make it.
+  bool LacksRoom() const;
+  // Bytes of these fetches that are still on the host.
+  int64_t BytesDue(const std::vector<Job*>& jobs) const;
+  // The most bytes that one of the next launches will lack: what is here, comes for it and is born
+  // in it, less what the plan sends away before it and what dies.
+  Bytes LackingAhead() const;
   // Evicts what is needed last, and notes a fetch for it.
   bool Repair();
   void RefillHeadRoom();
@@ -63,6 +70,8 @@ class PlanExecutor : public Executor {
   std::vector<uint32_t> trigger_;   // per fetch of the plan: launch that runs when it starts
   std::vector<Bytes> born_before_;  // per position: born in launches before it, and their workspace
   std::deque<Job> evictions_, fetches_, repairs_;
+  std::vector<Job> postponed_;  // evictions that were due while a launch used their tensor
+  Bytes lacking_ = 0;           // ahead, and not yet made room for
   std::unordered_map<Instance, std::vector<Job*>> fetches_for_;  // by the launch that needs them
   std::vector<Instance>
       fetched_for_;              // per block: 1 + the launch for which a fetch found it resident

@@ -99,6 +99,53 @@ TEST(PlanReplay, AnEarlyFetchLeavesRoomForWhatIsBornBeforeItsPlannedTime) {
   EXPECT_NEAR(result.period_seconds, 0.564 - 0.032, 1e-9);  // what fits beside y comes early
 }
 
+TEST(PlanReplay, AnEvictionThatIsDueWhileALaunchUsesItsTensorFollowsThatLaunch) {
+  TraceBuilder b;
+  const uint32_t x = b.Global(64), y = b.Local(96);
+  b.Run(0.1, {x})
+      .Run(0.2, {x})
+      .Run(0.2, {}, {y})
+      .Run(0.1, {x});  // the use by launch 1 is a surprise
+  Plan plan;
+  plan.period_seconds = 0.664;
+  plan.launch_start = {0, 0.1, 0.3, 0.564}, plan.launch_end = {0.1, 0.3, 0.5, 0.664};
+  plan.evictions = {MoveOf(Move::Kind::kEvict, x, 0, 3, 0.1, 0.164)};
+  plan.fetches = {MoveOf(Move::Kind::kFetch, x, 0, 3, 0.5, 0.564)};
+  plan.initially_resident = {{x, 0, 64 * kMiB}};
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(128 * kMiB));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_EQ(result.forced_evictions, 0u);
+  EXPECT_EQ(result.d2h, 64 * kMiB);
+}
+
+TEST(PlanReplay, WhatALaunchAheadWillLackLeavesBeforeThatLaunchWaits) {
+  TraceBuilder b;
+  const uint32_t x = b.Global(64), y = b.Local(96);
+  b.Run(0.1, {x}).Run(0.2, {}).Run(0.2, {}, {y});
+  Plan plan;  // which does not know of y
+  plan.period_seconds = 0.5;
+  plan.launch_start = {0, 0.1, 0.3}, plan.launch_end = {0.1, 0.3, 0.5};
+  plan.initially_resident = {{x, 0, 64 * kMiB}};
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(128 * kMiB));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_EQ(result.d2h, 32 * kMiB);
+  EXPECT_NEAR(result.launch_start[2], result.launch_end[1], 1e-9);
+}
+
+TEST(PlanReplay, RoomIsMadeAtOnceThoughAFetchIsPlannedForLater) {
+  TraceBuilder b;
+  const uint32_t x = b.Global(64), y = b.Local(96), z = b.Global(64);
+  b.Run(0.1, {x}).Run(0.1, {}, {y}).Run(0.1, {z});
+  Plan plan;
+  plan.period_seconds = 10.1;
+  plan.launch_start = {0, 6, 10}, plan.launch_end = {0.1, 6.1, 10.1};
+  plan.fetches = {MoveOf(Move::Kind::kFetch, z, 2, 2, 5, 5.064)};
+  plan.initially_resident = {{x, 0, 64 * kMiB}};
+  const ReplayResult result = ReplayPlan(b.trace(), plan, Ideal(128 * kMiB));
+  ASSERT_TRUE(result.completed) << result.why;
+  EXPECT_LT(result.launch_start[1], 0.5);
+}
+
 TEST(PlanReplay, FetchesOfALaunchTakeRoomBeforeWhatIsBornInIt) {
   // A growing cache: each launch has data brought, and bears some, and nothing is long enough to
   // hide it. Each birth that came first would delay its launch by a block.
