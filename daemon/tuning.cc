@@ -26,15 +26,17 @@ void MergeTuning(const Learned* stored, Learned* told, Store::Decision* decision
   if (decided) {
     const bool won = said == TrialState::kWon;
     told->tuning = won ? stored->candidate : stored->tuning;
+    if (!won) {  // so that it is not offered again
+      told->candidate = tried;
+      told->trial = TrialState::kLost;
+    }
     *decision = {0, won ? "kept" : "rejected", told->before_seconds, told->trial_seconds,
                  won ? "the live job was faster by it" : "the live job was no faster by it"};
     return;
   }
   if (stored->tuning != protocol::Tuning{}) told->tuning = stored->tuning;
-  if (offered) {
-    told->candidate = stored->candidate;
-    told->trial = TrialState::kOffered;
-  }
+  told->candidate = stored->candidate;
+  told->trial = stored->trial;
 }
 
 void Tuning::Set(const TuningOptions& options) {
@@ -50,10 +52,8 @@ void Tuning::Tick(Clock::time_point now) {
   job_ = std::move(*next);
   Learned learned;
   std::string error;
-  if (!protocol::Read(job_.learned, &learned, &error)) {
-    store_.Searched(job_);
-    return;
-  }
+  const bool good = protocol::Read(job_.learned, &learned, &error);
+  if (!good || learned.trial == TrialState::kOffered) return store_.Searched(job_);
   SearchOptions search;
   search.costs = options_.costs;
   ++counters_.searches;
@@ -71,6 +71,11 @@ void Tuning::End(const Found& found) {
     std::string error;
     if (!bytes || !protocol::Read(*bytes, &learned, &error)) return;
     if (learned.tuning != from_) return;  // a trial has ended meanwhile
+    if (learned.trial == TrialState::kLost && learned.candidate == found.tuning) {
+      decision.what = "nothing better";
+      decision.reason += ", but a live job was no faster by it";
+      return store_.Decide(job_.id, decision);
+    }
     learned.candidate = found.tuning;
     learned.trial = TrialState::kOffered;
     if (!store_.Replace(job_.id, protocol::Write(learned))) return;

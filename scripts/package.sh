@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes a Debian package and a Python wheel of one file each: the shim, the command atp and the simulated machine. What is packed needs nothing
-# but glibc, of the version of the system on which this runs (for old ones: scripts/package_in_debian_11.sh).
+# but glibc, of the version of the system on which this runs (for old ones: scripts/package_in_debian_11.sh). The daemon is a Debian package of
+# its own, because it needs libraries of this very system.
 # Usage: scripts/package.sh [--output FOLDER] [--build FOLDER] [--without-sim]
 #   --output       where the packages go (build/packages)
 #   --build        pack this finished build as it is, instead of making one of our own in build/package
-#   --without-sim  leave the simulated machine out: it needs g++ 11, the rest g++ 10
+#   --without-sim  leave the simulated machine and the daemon out: they need g++ 11 and newer libraries, the rest g++ 10
 # Exit: 0 done, 1 trouble, 2 usage, 3 something must be installed and --no-install was given.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
 
-output=$ROOT/build/packages build= parts='protocol;policy;sim;shim;cli'
+output=$ROOT/build/packages build= parts='protocol;policy;sim;shim;cli;daemon'
 while [ $# -gt 0 ]; do
   case $1 in
     --output) output=${2:?--output needs a folder} && shift 2 ;;
     --build) build=${2:?--build needs a folder} && shift 2 ;;
     --without-sim) parts='protocol;policy;shim;cli' && shift ;;
     --no-install) NO_INSTALL=1 && shift ;;
-    -h | --help) sed -n '3,9s/^# //p' "$0" && exit 0 ;;
+    -h | --help) sed -n '3,10s/^# //p' "$0" && exit 0 ;;
     *) say "unknown option $1 (see --help)" && exit "$EXIT_USAGE" ;;
   esac
 done
@@ -57,6 +58,41 @@ CONTROL
   dpkg-deb -Zxz -z3 --root-owner-group --build "$root" "$2" >&2
 }
 
+# Packages of the libraries that a file needs.
+packages_of() {
+  local name path
+  objdump -p "$1" | sed -n 's/^ *NEEDED *//p' | while read -r name; do
+    path=$(ldconfig -p | sed -n "s|^\s*$name (libc6,x86-64.*) => ||p" | head -n 1)
+    [ -n "$path" ] || die "$name, which $1 needs, is not installed"
+    path=$(readlink -f "$path")
+    { dpkg -S "$path" "${path#/usr}" 2>/dev/null || true; } | cut -d: -f1 | head -n 1 # its folder is a link since Debian 12
+  done | sort -u
+}
+
+make_daemon_deb() {  # make_daemon_deb STAGE FILE
+  local root=$work/daemon-deb depends
+  mkdir -p "$root/DEBIAN"
+  cp -a "$1" "$root/usr"
+  # The units were made for the prefix of the build.
+  sed -i 's|^ExecStart=[^ ]*/atpd|ExecStart=/usr/bin/atpd|' "$root"/usr/lib/systemd/*/atpd.service
+  depends=$(packages_of "$root/usr/bin/atpd" | grep -v '^libc6$' | paste -sd,)
+  cat >"$root/DEBIAN/control" <<CONTROL
+Package: atpd
+Version: $version
+Architecture: amd64
+Maintainer: ATP Shim developers <atpshim@localhost>
+Depends: libc6 (>= $(newest_glibc "$root/usr/bin/atpd")), $depends
+Recommends: atpshim
+Section: science
+Priority: optional
+Description: remembers what the ATP shim has learned of each program
+ The next run of a program begins with what the last one has learned, and idle
+ time is used to find better plans. Contains the daemon and its systemd units,
+ for the machine and for a user; neither is enabled.
+CONTROL
+  dpkg-deb -Zxz -z3 --root-owner-group --build "$root" "$2" >&2
+}
+
 [ -n "$build" ] || make_build
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 [ -n "$version" ] || die "$build is not a configured build folder"
@@ -64,13 +100,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/stage" >"$work/log" || { cat "$work/log" >&2; die "cmake --install"; }
 rm -f "$build/install_manifest.txt"  # this was not the user's installation
-# The daemon is not in the packages yet: it needs SQLite and libmicrohttpd.
-rm -rf "$work/stage/bin/atpd" "$work/stage/lib/systemd"
+if [ -f "$work/stage/bin/atpd" ]; then
+  mkdir -p "$work/daemon/bin" "$work/daemon/lib"
+  mv "$work/stage/bin/atpd" "$work/daemon/bin/"
+  mv "$work/stage/lib/systemd" "$work/daemon/lib/"
+  strip --strip-unneeded "$work/daemon/bin/atpd"
+fi
 mapfile -t files < <(find "$work/stage/bin" "$work/stage/lib" -type f)
 strip --strip-unneeded "${files[@]}"
 glibc=$(newest_glibc "${files[@]}")
 mkdir -p "$output"
 make_deb "$work/stage" "$output/atpshim_${version}_amd64.deb"
 python3 scripts/make_wheel.py --stage "$work/stage" --version "$version" --glibc "$glibc" --output "$output" >&2
+if [ -d "$work/daemon" ]; then make_daemon_deb "$work/daemon" "$output/atpd_${version}_amd64.deb"; fi
 say "packages for glibc $glibc and newer:"
-ls "$output"/atpshim_"$version"_amd64.deb "$output"/atpshim-"$version"-*.whl
+ls "$output"/atp*_"$version"_amd64.deb "$output"/atpshim-"$version"-*.whl

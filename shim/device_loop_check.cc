@@ -57,7 +57,7 @@ void DeviceLoop::Judge(Lock& lock) {
     GiveUp(phase_, "planned periods take longer than plain managed memory");
   } else if (worse) {
     if (schedule_->trial) {
-      memory_.tuning().GivenUp();
+      memory_.tuning().GivenUp(took);
     } else if (schedule_->by_parts && !phase_->best->by_parts) {
       phase_->whole = true;
       phase_->seconds.clear();  // faults were among them

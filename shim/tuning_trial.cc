@@ -80,10 +80,10 @@ TuningTrial::Do TuningTrial::Judge() {
   return faster ? Do::kKeep : Do::kRollBack;
 }
 
-void TuningTrial::GivenUp() {
+void TuningTrial::GivenUp(double seconds) {
   if (state_ != State::kTrying) return;
   before_seconds_ = Middle(before_);
-  during_seconds_ = during_.empty() ? 0 : Middle(during_);
+  during_seconds_ = seconds;
   state_ = State::kLost;
 }
 

@@ -30,8 +30,8 @@ class TuningTrial {
   // A period of the phase `phase` took so long by this plan. kStart: a plan of the new choice is to
   // be made for it. kRollBack: the plan in force before is to run again.
   Do Took(uint64_t phase, const Schedule* schedule, double seconds);
-  // The loop has gone back to another plan by itself.
-  void GivenUp();
+  // The loop has gone back to another plan by itself, since a period took so long.
+  void GivenUp(double seconds);
 
   // What there is to tell: the choices in force, and how the trial went.
   void Tell(protocol::Learned* learned) const;

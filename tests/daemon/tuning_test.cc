@@ -148,7 +148,7 @@ TEST_F(TuningTest, WhatReplaysFindIsOfferedTriedAndKeptOrRejectedByWhatTheJobMea
   run.before_seconds = 0.010;
   run.trial_seconds = 0.011;
   const Learned lost = Tell(&service, run);
-  EXPECT_EQ(lost.trial, TrialState::kNone);
+  EXPECT_EQ(lost.trial, TrialState::kLost);
   EXPECT_EQ(lost.tuning.head_room_bytes, 8 * kMiB);
 
   const auto decisions = store_.List(1)[0].decisions;
@@ -159,6 +159,12 @@ TEST_F(TuningTest, WhatReplaysFindIsOfferedTriedAndKeptOrRejectedByWhatTheJobMea
   EXPECT_DOUBLE_EQ(decisions[1].after_seconds, 0.011);
   Run(&tuning, now + std::chrono::seconds(100));  // the same replays would say the same
   EXPECT_EQ(store_.List(1)[0].decisions.size(), 2u);
+
+  for (int i = 0; i < 4; ++i) Tell(&service, Sweep());  // a run that knows nothing of it
+  tuning.Busy(now);
+  Run(&tuning, now + std::chrono::seconds(1000));
+  EXPECT_EQ(store_.List(1)[0].decisions.back().what, "nothing better");
+  EXPECT_NE(Known().trial, TrialState::kOffered);
 }
 
 TEST(MergeTuning, AWinStaysAndLaterRunsDoNotUndoIt) {

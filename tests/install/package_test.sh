@@ -58,6 +58,26 @@ dpkg-deb --info "${deb[0]}" | grep 'Depends: libc6' >/dev/null || fail "the pack
 dpkg-deb -x "${deb[0]}" "$work/deb"
 serves "$work/deb/usr"
 
+daemon=("$packages"/atpd_*_amd64.deb)
+if [ -f "${daemon[0]}" ]; then
+  depends=$(dpkg-deb --field "${daemon[0]}" Depends)
+  for package in libsqlite3-0 libmicrohttpd libnlopt0; do
+    [[ $depends == *$package* ]] || fail "the daemon's package does not say that it needs $package: $depends"
+  done
+  dpkg-deb -x "${daemon[0]}" "$work/daemon"
+  "$work/daemon/usr/bin/atpd" --version >/dev/null || fail "the packed daemon does not start"
+  for unit in system user; do
+    grep -q '^ExecStart=/usr/bin/atpd ' "$work/daemon/usr/lib/systemd/$unit/atpd.service" || fail "the $unit unit starts another file"
+    # What the unit starts must be there.
+    sed "s|/usr/bin/atpd|$work/daemon/usr/bin/atpd|" "$work/daemon/usr/lib/systemd/$unit/atpd.service" >"$work/atpd.service"
+    if command -v systemd-analyze >/dev/null; then
+      XDG_RUNTIME_DIR=$work systemd-analyze $([ $unit = user ] && echo --user) verify --man=no "$work/atpd.service" >"$work/verify" 2>&1 || { cat "$work/verify"; fail "the $unit unit"; }
+    else
+      echo "SKIPPED: there is no systemd-analyze, the units were not verified"
+    fi
+  done
+fi
+
 wheel=("$packages"/atpshim-*.whl)
 [ -f "${wheel[0]}" ] || fail "no wheel in $packages"
 python3 -m venv "$work/venv" || fail "no virtual environment"
@@ -66,4 +86,4 @@ serves "$work/venv"
 [ "$("$work/venv/bin/python" -m atpshim)" = "$(readlink -f "$work/venv")/lib/libatpshim.so" ] || fail "python -m atpshim names another file"
 "$work/venv/bin/python" -m pip uninstall -q -y --disable-pip-version-check atpshim
 [ ! -e "$work/venv/lib/libatpshim.so" ] && [ ! -e "$work/venv/bin/atp" ] || fail "pip uninstall left something"
-echo "both packages serve a program"
+echo "the packages serve a program"

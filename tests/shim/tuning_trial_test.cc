@@ -89,8 +89,9 @@ TEST_F(TuningTrialTest, AnotherPlanOrPhaseInBetweenBeginsAnew) {
 TEST_F(TuningTrialTest, WhenTheLoopGoesBackByItselfTheTrialIsLost) {
   trial_.Take(Offered());
   Took(&plain_, 1);
-  trial_.GivenUp();
+  trial_.GivenUp(2);
   EXPECT_EQ(Told().trial, TrialState::kLost);
+  EXPECT_DOUBLE_EQ(Told().trial_seconds, 2);
   EXPECT_EQ(trial_.HeadRoom(), 8 * kMiB);
 }
 
