@@ -25,7 +25,8 @@ struct Settings {
 };
 
 Settings ParseSettings(int argc, char** argv) {
-  long layers = 4, width = 256, heads = 4, batch = 2, context = 0, experts = 0, top = 2, seed = 1;
+  long layers = 4, width = 256, heads = 4, batch = 2, context = 0, prompt = 0, experts = 0, top = 2,
+       seed = 1;
   Settings s;
   Options options("generates tokens with a decoder of random weights");
   options.Add("--layers", &layers, 1, 1000, "number of layers");
@@ -34,6 +35,7 @@ Settings ParseSettings(int argc, char** argv) {
   options.Add("--batch", &batch, 1, kMostSequences, "sequences");
   options.Add("--tokens", &s.tokens, 1, 1000000, "tokens of each sequence");
   options.Add("--context", &context, 0, 1000000, "places of the caches (0: as many as tokens)");
+  options.Add("--prompt", &prompt, 0, 1000000, "places of the caches that are filled at the start");
   options.Add("--experts", &experts, 0, 1024, "experts of a layer (0: none, a dense network)");
   options.Add("--top", &top, 1, 1024, "experts that a token uses in a layer");
   options.Add("--seed", &seed, 0, 2147483647, "seed of the weights and the drawing");
@@ -44,10 +46,10 @@ Settings ParseSettings(int argc, char** argv) {
                     std::to_string(heads));
   }
   if (experts > 0 && top > experts) Options::Refuse("--top is larger than --experts");
-  if (context == 0) context = s.tokens;
-  if (context < s.tokens) Options::Refuse("--context is smaller than --tokens");
-  s.config = {int(layers),  int(width),   int(heads), int(batch),
-              int(context), int(experts), int(top),   uint32_t(seed)};
+  if (context == 0) context = prompt + s.tokens;
+  if (context < prompt + s.tokens) Options::Refuse("--context is smaller than --prompt + --tokens");
+  s.config = {int(layers),  int(width), int(heads),  int(batch),    int(context),
+              int(experts), int(top),   int(prompt), uint32_t(seed)};
   return s;
 }
 
@@ -62,19 +64,20 @@ bool Decode(const Settings& s) {
   Stopwatch watch;
   uint64_t sum = kChecksumStart;
   std::vector<int> tokens = model.Tokens();
-  for (int place = 0; place < s.tokens; ++place) {
+  for (int token = 0; token < s.tokens; ++token) {
+    const int place = s.config.prompt + token;
     watch.Start();
     model.Step(place);
     const float ms = watch.Stop();
     const std::vector<float> logits = model.Logits();
     if (reference) {
-      worst.Note("token " + std::to_string(place + 1),
+      worst.Note("token " + std::to_string(token + 1),
                  RelativeError(logits, reference->Step(place, tokens)));
     }
     tokens = model.Tokens();
     sum = Checksum(sum, logits.data(), logits.size());
     sum = Checksum(sum, tokens.data(), tokens.size());
-    std::printf("token %d  drawn %d  ms %.4f\n", place + 1, tokens[0], ms);
+    std::printf("token %d  drawn %d  ms %.4f\n", token + 1, tokens[0], ms);
     std::fflush(stdout);
   }
   PrintChecksum(sum);

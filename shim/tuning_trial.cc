@@ -17,7 +17,7 @@ constexpr double kFaster = 0.002;
 // the driver has needs of its own (page tables, loaded code). Moves in flight are counted apart.
 uint64_t OwnHeadRoom(uint64_t budget) {
   constexpr uint64_t kMost = 128u << 20;
-  return std::clamp(budget / 128 / kGranule * kGranule, 2 * kGranule, kMost);
+  return std::clamp(budget / 256 / kGranule * kGranule, 2 * kGranule, kMost);
 }
 
 double Middle(std::vector<double> values) {

@@ -69,8 +69,8 @@ CASES = {case.name: case for case in (
          quick=words("--layers 24 --width 1024"),
          full=words("--layers 96 --width 2048")),
     Case("decode", "decode", steps="--tokens", grows=True, allowed=1.10,
-         quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64"),
-         full=words("--layers 8 --width 2048 --heads 16 --batch 2 --context 1024")),
+         quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64 --prompt 32"),
+         full=words("--layers 8 --width 2048 --heads 16 --batch 2 --context 1024 --prompt 512")),
     # Measured from the ninth token on: until then some experts are used for the first time, which the best pinning knows in advance.
     Case("moe", "decode", steps="--tokens", periodic=False, judged="pinned", allowed=1.10, oversubscriptions=(1.5, 2.0, 4.0),
          modelled=False, smoke=False, learns=8, iterations=32,

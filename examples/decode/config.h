@@ -18,6 +18,7 @@ struct DecodeConfig {
   int layers = 4, width = 256, heads = 4, batch = 2, context = 64;
   int experts = 0;  // 0: one dense feed-forward network a layer
   int top = 2;      // experts that a sequence uses in a layer
+  int prompt = 0;   // places of the caches that are filled at the start, as by a prompt
   uint32_t seed = 1;
 
   int head_width() const { return width / heads; }
@@ -66,6 +67,11 @@ inline std::vector<DecodeMatrix> DecodeMatrices(const DecodeConfig& c) {
 
 inline uint32_t DecodeSeed(const DecodeConfig& c, size_t matrix) {
   return c.seed * 0x9e3779b9u + static_cast<uint32_t>(matrix) * 0x7f4a7c15u;
+}
+
+// Keys of a layer, or its values: what a prompt has left there is drawn at random.
+inline uint32_t PromptSeed(const DecodeConfig& c, int layer, bool values) {
+  return DecodeSeed(c, DecodeMatrices(c).size() + 2 * size_t(layer) + (values ? 1 : 0));
 }
 
 // Routing is skewed, as it is in trained models: expert e of a layer starts behind the favourite.

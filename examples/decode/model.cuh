@@ -64,6 +64,13 @@ inline DecodeModel::DecodeModel(const DecodeConfig& config, DeviceMemory* memory
     Initialise<<<Blocks(list[m].count(), kFlatThreads), kFlatThreads>>>(
         matrices_[m], list[m].count(), DecodeSeed(config, m), list[m].scale(), 0);
   }
+  const size_t filled = config.prompt * b * w;
+  for (int l = 0; l < config.layers && filled > 0; ++l) {
+    for (const bool values : {false, true}) {
+      Initialise<<<Blocks(filled, kFlatThreads), kFlatThreads>>>(
+          values ? values_[l] : keys_[l], filled, PromptSeed(config, l, values), 1.0f, 0);
+    }
+  }
   CHECK_CUDA(cudaMemset(tokens_, 0, b * sizeof(int)));
   CHECK_CUDA(cudaGetLastError());
 }

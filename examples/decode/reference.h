@@ -25,6 +25,10 @@ class DecodeReference {
     }
     keys_.resize(size_t(config.layers) * config.batch);
     values_.resize(keys_.size());
+    for (size_t cache = 0; cache < keys_.size(); ++cache) {
+      FillByPrompt(cache, false, &keys_[cache]);
+      FillByPrompt(cache, true, &values_[cache]);
+    }
   }
 
   // Logits of all sequences after `tokens` at `place`.
@@ -47,6 +51,16 @@ class DecodeReference {
   }
 
  private:
+  // On the device the sequences of a place stand together.
+  void FillByPrompt(size_t cache, bool values, Values* to) const {
+    const int layer = int(cache) / c_.batch, b = int(cache) % c_.batch;
+    for (int place = 0; place < c_.prompt; ++place) {
+      for (int i = 0; i < c_.width; ++i) {
+        const size_t index = (size_t(place) * c_.batch + b) * c_.width + i;
+        to->push_back(Uniform(PromptSeed(c_, layer, values), uint32_t(index), 1.0f));
+      }
+    }
+  }
   const Values& W(int layer, size_t which) const {
     return matrices_[kDecodeLayers + layer * PerDecodeLayer(c_) + which];
   }

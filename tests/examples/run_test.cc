@@ -189,6 +189,7 @@ INSTANTIATE_TEST_SUITE_P(
         Checked{"Lstm", "train_lstm --hidden 40 --layers 2 --batch 3 --sequence 7 --iterations 3",
                 3},
         Checked{"Decode", "decode --layers 2 --width 48 --heads 4 --batch 3 --tokens 9", 9},
+        Checked{"Prompt", "decode --layers 2 --width 48 --heads 4 --batch 3 --tokens 4 --prompt 7", 4},
         Checked{"Experts", "decode --layers 2 --width 64 --experts 8 --batch 2 --tokens 10", 10},
         Checked{"Stencil", "stencil --slabs 3 --planes 3 --edge 17 --iterations 3", 3},
         Checked{"Kmeans",
