@@ -22,6 +22,10 @@ const std::pair<const char*, const char*> kWhyPlain[] = {
     {"pool", "of a pool made for export, or of another device"},
     {"range", "address ranges or memory with properties that managed memory cannot have"},
     {"exporter", "allocated by a library that exports its memory (ATP_NATIVE)"},
+    {"remembered",
+     "allocated by a library whose export was refused before (ATP_EXPORTERS: without its line "
+     "there "
+     "it is managed again)"},
     {"turned",
      "until then managed: streams write or await values there, or another device has a handle"},
     {"switched_off", "switched off by ATP_DISABLE, or after trouble inside the shim"}};

@@ -6,6 +6,7 @@
 // of them. The first rank prints; all must end with the same weights. --check follows on the CPU
 // with all batches as one.
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -157,9 +158,10 @@ bool Train(const Settings& s) {
 // One process for each rank. The first half sees the cards as they are numbered and takes the even
 // ones; to the second half they are shown in reverse: with four, as CUDA_VISIBLE_DEVICES=3,1.
 int StartAll(const Settings& s, int argc, char** argv) {
-  char folder[] = "/tmp/train_ddp.XXXXXX";
-  if (mkdtemp(folder) == nullptr) Options::Refuse("no folder can be made in /tmp");
-  const std::string meet = std::string(folder) + "/meet";
+  // Without a name in any folder, so that nothing is left behind however the processes end.
+  const int file = memfd_create("train_ddp", 0);
+  if (file < 0) Options::Refuse("the ranks have no file to meet in");
+  const std::string meet = "/proc/self/fd/" + std::to_string(file);
   const long half = (s.ranks + 1) / 2;
   std::string reversed;
   for (long d = s.ranks / 2; d-- > 0;) {
@@ -197,8 +199,6 @@ int StartAll(const Settings& s, int argc, char** argv) {
       if (child != ended) kill(child, SIGTERM);
     }
   }
-  unlink(meet.c_str());
-  rmdir(folder);
   return code;
 }
 

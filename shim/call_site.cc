@@ -14,6 +14,7 @@
 #include <new>
 
 #include "shim/exporters.h"
+#include "shim/reentry.h"
 #include "shim/settings.h"
 
 namespace atp::shim {
@@ -52,8 +53,9 @@ struct Objects {
 };
 std::mutex mutex;
 Objects objects;
-std::atomic<unsigned long long> seen{~0ull};  // adds + subs for which there is no exporter
+std::atomic<unsigned long long> seen{~0ull};  // adds + subs when they were found
 std::atomic<uint64_t> seen_dlopens{~0ull};    // and the count of dlopen calls at that time
+std::atomic<bool> any_exporter{false};
 
 Span SpanOf(const dl_phdr_info& info) {
   Span span{UINTPTR_MAX, 0};
@@ -123,6 +125,9 @@ _Unwind_Reason_Code Step(_Unwind_Context* context, void* data) {
 }
 
 uintptr_t FindCaller(const Objects& among) {
+  const auto direct = reinterpret_cast<uintptr_t>(t_hook_caller);
+  const bool behind = among.self.Holds(direct) || In(among.runtimes, among.runtime_count, direct);
+  if (direct != 0 && !behind) return direct;
   Walk walk{&among};
   _Unwind_Backtrace(Step, &walk);
   return walk.caller;
@@ -136,25 +141,19 @@ Caller Classify(uintptr_t caller) {
   return Caller::kOrdinary;
 }
 
-Caller AskLoader(uint64_t dlopens) {
+void AskLoader(uint64_t dlopens) {
   unsigned long long now = 0;
   dl_iterate_phdr(ReadCounts, &now);
-  if (seen.load(std::memory_order_acquire) == now) {
-    seen_dlopens.store(dlopens, std::memory_order_release);
-    return Caller::kOrdinary;
-  }
-  std::lock_guard lock(mutex);
-  if (objects.adds + objects.subs != now) {
-    objects = Objects{};
-    dl_iterate_phdr(Collect, &objects);
-    if (objects.exporter_count == 0) {
-      seen.store(objects.adds + objects.subs, std::memory_order_release);
-      seen_dlopens.store(dlopens, std::memory_order_release);
+  if (seen.load(std::memory_order_acquire) != now) {
+    std::lock_guard lock(mutex);
+    if (objects.adds + objects.subs != now) {
+      objects = Objects{};
+      dl_iterate_phdr(Collect, &objects);
     }
+    any_exporter.store(objects.exporter_count != 0, std::memory_order_release);
+    seen.store(objects.adds + objects.subs, std::memory_order_release);
   }
-  if (objects.exporter_count == 0) return Caller::kOrdinary;
-  seen_dlopens.store(~0ull, std::memory_order_release);  // from now on every caller is looked at
-  return Classify(FindCaller(objects));
+  seen_dlopens.store(dlopens, std::memory_order_release);
 }
 
 void CollectOnce() {
@@ -185,10 +184,12 @@ Caller KindOfCaller() {
   constexpr unsigned kNowAndThen = 64;
   static thread_local unsigned calls __attribute__((tls_model("initial-exec"))) = 0;
   const uint64_t dlopens = g_dlopens.load(std::memory_order_acquire);
-  if (seen_dlopens.load(std::memory_order_acquire) == dlopens && ++calls % kNowAndThen != 0) {
-    return Caller::kOrdinary;
+  if (seen_dlopens.load(std::memory_order_acquire) != dlopens || ++calls % kNowAndThen == 0) {
+    AskLoader(dlopens);
   }
-  return AskLoader(dlopens);
+  if (!any_exporter.load(std::memory_order_acquire)) return Caller::kOrdinary;
+  std::lock_guard lock(mutex);
+  return Classify(FindCaller(objects));
 }
 
 uintptr_t CallerAddress() {

@@ -4,9 +4,9 @@
 // known by the names of their files (NCCL, NVSHMEM, UCX, MPI), and by ATP_NATIVE. Others are
 // remembered since an export of theirs was refused (exporters.h).
 //
-// Costs a few loads while no such library is loaded; with one, the stack is walked, because the
-// caller may be the CUDA runtime, and then the question is who called that one. Any thread. No
-// heap.
+// Costs a few loads while no such library is loaded, and with one a lock. Where the direct caller
+// is the CUDA runtime the question is who called that one: then the stack is walked (about a
+// microsecond). Any thread. No heap.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ extern std::atomic<uint64_t> g_dlopens;
 enum class Caller : uint8_t { kOrdinary, kRemembered, kExporter };
 Caller KindOfCaller();
 inline bool CalledByExporter() { return KindOfCaller() == Caller::kExporter; }
-// Its address; 0 = not known. Walks the stack.
+// Its address; 0 = not known. May walk the stack.
 uintptr_t CallerAddress();
 
 // "libname.so+0x1234" of such an address, for the log; of the code that called the hook. Cut to

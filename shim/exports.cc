@@ -47,7 +47,7 @@ const HookRow kHooks[kHookCount] = {
 #define HOOK(symbol, need, name, version, twin, body, parameters, arguments)             \
   extern "C" __attribute__((visibility("default"))) CUresult CUDAAPI symbol parameters { \
     using namespace atp::shim;                                                           \
-    const Reentry guard;                                                                 \
+    const Reentry guard(__builtin_return_address(0));                                    \
     const bool serve = Enter(HookId::symbol, guard);                                     \
     const auto driver = Row<HookId::symbol>::Real();                                     \
     if (driver == nullptr) [[unlikely]]                                                  \

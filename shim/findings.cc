@@ -15,8 +15,9 @@ constinit Findings g_findings{};
 const char* const kLookupNames[kLookups] = {"dlsym_handle",     "dlsym_default",
                                             "get_proc_address", "get_proc_address_v2",
                                             "second_driver",    "runtime_entry"};
-const char* const kWhyNativeNames[kWhysNative] = {
-    "small", "capture", "device", "refused", "pool", "range", "exporter", "turned", "switched_off"};
+const char* const kWhyNativeNames[kWhysNative] = {"small",  "capture",     "device",   "refused",
+                                                  "pool",   "range",       "exporter", "remembered",
+                                                  "turned", "switched_off"};
 
 namespace {
 

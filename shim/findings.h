@@ -29,10 +29,11 @@ enum class WhyNative : uint8_t {
   kPool,        // a pool made for export, or of another device
   kRange,       // an address range or memory with properties that managed memory cannot have
   kExporter,    // its caller is known to export its memory (ATP_NATIVE)
+  kRemembered,  // an export of its caller was refused before (ATP_EXPORTERS)
   kTurned,      // was managed until it was used as only plain memory can be (turn_plain.h)
   kSwitchedOff  // ATP_DISABLE, or after trouble of our own
 };
-inline constexpr size_t kWhysNative = 9;
+inline constexpr size_t kWhysNative = 10;
 extern const char* const kWhyNativeNames[kWhysNative];
 
 struct Findings {

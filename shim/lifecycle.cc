@@ -21,6 +21,7 @@ std::atomic<State> g_state{State::kCold};
 constinit std::mutex Standstill::one_;
 std::atomic<bool> g_placing{true};
 thread_local constinit unsigned t_hook_depth = 0;
+thread_local constinit const void* t_hook_caller = nullptr;
 
 namespace {
 

@@ -45,12 +45,13 @@ CUresult PrepareHandleFor(CUdeviceptr address, size_t bytes, CUmemRangeHandleTyp
 void SayWhyRefused(CUdeviceptr address, const char* what) {
   constexpr uint64_t kMostSaid = 16;
   if (g_tracker.Find(address) == nullptr) return;
-  if (g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed) >= kMostSaid) return;
+  const uint64_t before = g_findings.refused_exports.fetch_add(1, std::memory_order_relaxed);
+  const bool remembered = RememberCaller();
+  if (before >= kMostSaid) return;
   uint64_t start = 0, bytes = 0;
   ProgramRange(address, &start, &bytes);
   char caller[160];
   DescribeCaller(caller, sizeof caller);
-  const bool remembered = RememberCaller();
   ATP_LOG_WARN(
       "memory at 0x%llx (%s) cannot be %s by %s: it is managed memory, so that it may move.%s "
       "Remedy: the beginning of the name of the library that allocates it in ATP_NATIVE, or "

@@ -59,8 +59,8 @@ void SayPlainMemoryIsOut(const Device& device, size_t bytes, WhyNative why) {
 
 // Of what comes by the thousand nobody looks who asks for it.
 uintptr_t CallerOf(WhyNative why) {
-  const bool seldom =
-      why == WhyNative::kExporter || why == WhyNative::kCapture || why == WhyNative::kRefused;
+  const bool seldom = why == WhyNative::kExporter || why == WhyNative::kRemembered ||
+                      why == WhyNative::kCapture || why == WhyNative::kRefused;
   return seldom ? CallerAddress() : 0;
 }
 
@@ -160,7 +160,7 @@ CUresult Place(CUdeviceptr* address, size_t bytes) {
       // Plain as long as that takes nothing away from the rest: it may never export again.
       const uint64_t native = device->native.load(std::memory_order_relaxed);
       if (native + bytes > device->budget / 2) break;
-      const CUresult result = TryNative(device, address, bytes, WhyNative::kExporter);
+      const CUresult result = TryNative(device, address, bytes, WhyNative::kRemembered);
       if (result != CUDA_ERROR_OUT_OF_MEMORY) return result;
       break;
     }

@@ -117,8 +117,7 @@ constexpr struct {
      [](const char* t, Configuration*) { return frameworks::IsFrameworkSetting(t); }},
     {"ATP_DISABLE",
      "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
-     "deepbind, "
-     "vmm, pools, graphs, demand",
+     "deepbind, vmm, pools, graphs, demand, heap",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
     {"ATP_NATIVE", "a list of beginnings of library file names (libnccl,libmine)",
      [](const char* t, Configuration* s) {

@@ -126,6 +126,12 @@ CUresult ReserveRange(CUdeviceptr* address, size_t bytes, size_t alignment, CUde
     ATP_LOG_INFO("a range of %s stays the driver's: as managed memory it is refused (error %d)",
                  HumanBytes(bytes).text(), static_cast<int>(result));
   }
+  if (ordinary && context == nullptr && Placing() && !Settings().Disabled(kDisableVmm)) {
+    ATP_LOG_INFO(
+        "a range of %s stays the driver's: no context is current where it is reserved, and managed "
+        "memory needs one",
+        HumanBytes(bytes).text());
+  }
   return real().cuMemAddressReserve(address, bytes, alignment, wish, flags);
 }
 

@@ -130,6 +130,23 @@ TEST(ParseSettings, ABadValueIsReportedOnceAndTheDefaultHolds) {
   EXPECT_EQ(complaints, (std::vector<std::string>{"ATP_POLICY=fast", "ATP_BUDGET=lots"}));
 }
 
+TEST(ParseSettings, WhoNamesAnUnknownPartIsToldAllThatThereAre) {
+  static std::string wanted;
+  Configuration parsed;
+  ParseSettings(
+      [](const char* name) -> const char* {
+        return std::string(name) == "ATP_DISABLE" ? "nonsense" : nullptr;
+      },
+      &parsed, [](const char*, const char*, const char* form) { wanted = form; });
+  std::string list;
+  for (char c : wanted.substr(std::string("a list of ").size())) {
+    if (c != ' ') list += c;
+  }
+  uint32_t mask = 0;
+  EXPECT_TRUE(ParseDisable(list.c_str(), &mask)) << list;
+  EXPECT_EQ(mask, 2u * kDisableHeap - 1) << list;
+}
+
 TEST(ParseSettings, UnknownVariablesOfOthersAreNobodysBusiness) {
   Parse({{"ATP_HOLD_TIME", "7"}, {"ATP_ENABLED", "x"}, {"ATP_SIM_GPU", "tiny"}});
   EXPECT_TRUE(complaints.empty());

@@ -3,6 +3,7 @@
 // the instructions of COUNT calls are those of the hooks. The difference between two counts leaves
 // out the start.
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +55,22 @@ void LaunchInNoOrder(int count) {
   }
 }
 
-void AllocFree(int count, size_t bytes) {
+using Allocator = CUresult (*)(CUdeviceptr*, size_t);
+
+void AllocFree(int count, size_t bytes, Allocator allocate = cuMemAlloc) {
   std::vector<CUdeviceptr> held(2000);
   for (CUdeviceptr& address : held) address = Allocate(bytes);
   for (int i = 0; i < count; ++i) {
     CUdeviceptr& address = held[static_cast<size_t>(i) * 7919 % held.size()];
     cuMemFree(address);
-    address = Allocate(bytes);
+    if (allocate(&address, bytes) != CUDA_SUCCESS) exit(1);
   }
+}
+
+void* Open(const char* library) {
+  void* handle = dlopen(library, RTLD_NOW);
+  if (handle == nullptr) exit(1);
+  return handle;
 }
 
 void Lookup(int count) {
@@ -84,6 +93,15 @@ int main(int argc, char** argv) {
   if (is("launch_no_order")) LaunchInNoOrder(count);
   if (is("alloc_free_2m")) AllocFree(count, 2 * kMiB);
   if (is("alloc_free_64k")) AllocFree(count, 64 << 10);
+  if (is("alloc_free_beside_exporter")) {
+    Open(COST_EXPORTER);
+    AllocFree(count, 2 * kMiB);
+  }
+  if (is("alloc_free_by_runtime")) {
+    Open(COST_EXPORTER);
+    void* allocate = dlsym(Open(COST_RUNTIME), "CostAllocate");
+    AllocFree(count, 2 * kMiB, reinterpret_cast<Allocator>(allocate));
+  }
   if (is("lookup")) Lookup(count);
   return 0;
 }

@@ -27,6 +27,8 @@ CASES = {
     "launch, working set does not fit": ("launch_no_order", 2000, TOO_MUCH),
     "launch, 4 KiB of arguments, looked at": ("launch_4k", 500, WATCHED),
     "allocation and free, 2 MiB": ("alloc_free_2m", 500, {}),
+    "allocation and free, 2 MiB, beside NCCL or its like": ("alloc_free_beside_exporter", 500, {}),
+    "allocation and free, 2 MiB, the same through the CUDA runtime": ("alloc_free_by_runtime", 500, {}),
     "allocation and free, 64 KiB": ("alloc_free_64k", 500, {}),
     "look-up": ("lookup", 1000, {}),
 }

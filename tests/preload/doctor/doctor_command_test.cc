@@ -116,6 +116,20 @@ TEST(Doctor, WhatStaysPlainIsNamedWithItsReason) {
   EXPECT_EQ(turned["native"]["turned"]["count"], 1) << turned["native"];
 }
 
+TEST(Doctor, WhatStaysPlainSinceAnExportWasRefusedIsToldApart) {
+  char folder[] = "/tmp/atp-doctor-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string file = std::string(folder) + "/exporters";
+  const std::vector<std::string> program = {kPrograms + "/exports", kPrograms + "/libsharing.so"};
+  Findings(program, 0, {{"ATP_EXPORTERS", file}});
+  const Json again = Findings(program, 0, {{"ATP_EXPORTERS", file}})["program"];
+  unlink(file.c_str());
+  rmdir(folder);
+  EXPECT_EQ(again["native"]["remembered"]["count"], 3) << again["native"];
+  EXPECT_FALSE(again["native"].contains("exporter")) << again["native"];
+  EXPECT_EQ(again["refused_exports"], 0);
+}
+
 TEST(Doctor, FunctionsThatAreNotInterceptedAreNamed) {
   const Json findings = Findings({ATP_LOOKUP_FOLDER "/probe_main",
                                   ATP_LOOKUP_FOLDER "/libprobe_new.so", "local", "libcuda.so.1"},

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start-up look-ups of NVIDIA's own runtime libraries, one by one, with and without the shim.
 
-usage: runtimes.py --driver FOLDER --shim FILE --hooks hooks.def --wheels runtimes.txt --cache FOLDER
+usage: runtimes.py --driver FOLDER --shim FILE --hooks hooks.def --wheels runtimes.txt --cache FOLDER --compiler CC
        runtimes.py --driver FOLDER --shim FILE --hooks hooks.def --program FILE... --libraries FOLDER
 
-Each runtime is loaded (or is in a program that is run: the toolkit's own, shared and static) and asked for the number of
-devices, on a driver that only answers look-ups. It asks for its some
-400 functions, meets its check of the driver, and gives up: that is expected, and must be the same with the shim. What the
-driver was asked must be the same too; and for each of these look-ups the answer with the shim must have the same status,
-and be the shim's function of the very symbol where that is hooked, else the driver's own.
+Each runtime is loaded, or is in a program that is run (the toolkit's own, shared and static; and where a wheel brings a
+static one, a program is linked with it here), and asked for the number of devices, on a driver that only answers look-ups.
+It asks for its some 400 functions, finds that the driver does nothing, and gives up: that is expected, and must be the same
+with the shim. What the driver was asked must be the same too; and for each of these look-ups the answer with the shim must
+have the same status, and be the shim's function of the very symbol where that is hooked, else the driver's own.
 
 Wheels come from PyPI once, into the cache. Exit: 0 as it should be, 1 not, 77 skipped: PyPI cannot be reached.
 """
@@ -27,6 +27,15 @@ sys.dont_write_bytecode = True
 import wheels  # noqa: E402  (found by the line above)
 
 SKIPPED = 77
+PROGRAM = r"""
+#include <stdio.h>
+int cudaGetDeviceCount(int*);
+int main(void) {
+  int count = -1;
+  printf("error %d\n", cudaGetDeviceCount(&count));
+  return 0;
+}
+"""
 
 
 class DlInfo(ctypes.Structure):
@@ -99,12 +108,19 @@ def compare(version, command, options, hooked, work):
     return problems
 
 
+def link_static(compiler, archive, program):
+    """A program that has the runtime linked in."""
+    subprocess.run([compiler, "-x", "c", "-", "-x", "none", archive, "-o", program, "-lpthread", "-ldl", "-lrt"],
+                   input=PROGRAM, text=True, check=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("driver", "shim", "hooks"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--wheels")
     parser.add_argument("--cache")
+    parser.add_argument("--compiler", default="cc", help="C compiler")
     parser.add_argument("--program", action="append", default=[], help="has a runtime of its own")
     parser.add_argument("--libraries", default="", help="where the programs' shared runtime is")
     options = parser.parse_args()
@@ -119,6 +135,11 @@ def main():
         hooked = set(re.findall(r"^HOOK\((\w+),", file.read(), re.MULTILINE))
     wrong = 0
     with tempfile.TemporaryDirectory() as work:
+        for version, folder in folders.items():
+            for archive in wheels.files(folder, r"libcudart_static\.a"):
+                program = os.path.join(work, f"static-{version}")
+                link_static(options.compiler, archive, program)
+                commands[f"{version} static"] = [program]
         for version, command in sorted(commands.items()):
             for problem in compare(version, command, options, hooked, work):
                 print(f"WRONG runtime {version}: {problem}")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcuda.so.1 that only answers look-ups, with the whole table of exported names and versions
-// (make_table.py): the oracle of the look-up tests. Its other functions say "not supported". With
+// (make_table.py): the oracle of the look-up tests. It also says of which version it is, which
+// newer runtimes ask first; its other functions say "not supported". With
 // TABLE_NEWER it is a driver from the future: one name and one version more. With TABLE_LOG in the
 // environment each look-up is appended to that file.
 #include <stdint.h>
@@ -12,6 +13,7 @@
 
 #define cuGetProcAddress table_cuGetProcAddress  // defined below, in earnest
 #define cuGetProcAddress_v2 table_cuGetProcAddress_v2
+#define cuDriverGetVersion table_cuDriverGetVersion
 #define EXPORT(symbol) \
   DRIVER_EXPORT int symbol() { return 801; }
 #define ROW(name, version, flags, symbol)
@@ -20,9 +22,11 @@
 #undef ROW
 #undef cuGetProcAddress
 #undef cuGetProcAddress_v2
+#undef cuDriverGetVersion
 
 DRIVER_EXPORT int cuGetProcAddress(const char*, void**, int, uint64_t);
 DRIVER_EXPORT int cuGetProcAddress_v2(const char*, void**, int, uint64_t, int*);
+DRIVER_EXPORT int cuDriverGetVersion(int*);
 
 #ifdef TABLE_NEWER
 DRIVER_EXPORT int cuNewThing() { return 801; }
@@ -85,4 +89,13 @@ int cuGetProcAddress_v2(const char* name, void** function, int version, uint64_t
 
 int cuGetProcAddress(const char* name, void** function, int version, uint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
+
+// The toolkit that the newest function came with.
+int cuDriverGetVersion(int* version) {
+  *version = 0;
+  for (const Row& row : kRows) {
+    if (row.version > *version) *version = row.version;
+  }
+  return 0;
 }

@@ -108,6 +108,22 @@ void CaptureMeanwhile(Layers* layers) {
   printf("recordings with their own nodes: %d\n", good);
 }
 
+// While memory moves and the program neither takes nor gives any, as much is free as before.
+void FreeMeanwhile(Layers* layers) {
+  const auto free = [] {
+    size_t bytes = 0, total = 0;
+    CHECK(cuMemGetInfo(&bytes, &total));
+    return bytes;
+  };
+  const size_t before = free();
+  int changes = 0;
+  for (int pass = 0; pass < 20; ++pass) {
+    layers->Passes(1, pass % 4 == 3);
+    changes += free() != before;
+  }
+  printf("other numbers of free bytes: %d\n", changes);
+}
+
 // Of threads that the program has not started: those of its start have its name.
 void PrintThreadNames() {
   std::set<std::string> names;
@@ -131,6 +147,10 @@ int main(int argc, char** argv) {
   layers.Passes(1, false);  // and nobody waits for it
   if (is("captures")) {
     CaptureMeanwhile(&layers);
+    return 0;
+  }
+  if (is("free")) {
+    FreeMeanwhile(&layers);
     return 0;
   }
   if (is("names")) {

@@ -26,7 +26,7 @@ TEST_P(EndsTest, WhileHintsAreInFlightAsItWouldWithoutUs) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
                          testing::Values("exit", "at-once", "killed", "thread", "destroy", "reset",
-                                         "release", "frees", "stream", "captures"),
+                                         "release", "frees", "stream", "captures", "free"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');

@@ -15,7 +15,7 @@ constexpr const char* kManaged = "CUDA_ERROR_INVALID_VALUE";
 
 Finished With(const std::string& library, Environment environment, const char* times = "0") {
   environment["LD_LIBRARY_PATH"] = ATP_SIM_FOLDER;
-  environment["LD_PRELOAD"] = Preload({ATP_SHIM_FILE});
+  environment.insert({"LD_PRELOAD", Preload({ATP_SHIM_FILE})});
   environment.insert({"ATP_SIM_GPU", "tiny"});
   const Finished run =
       RunChild({kFolder + "/exports", kFolder + "/" + library, times}, environment);
@@ -32,6 +32,16 @@ std::string Answers(const char* own, const char* theirs, const char* after) {
 
 TEST(Exports, OfAKnownLibraryWork) {
   EXPECT_EQ(With("libnccl-like.so", {}).out, Answers(kManaged, kPlain, kPlain));
+}
+
+// The direct caller is the runtime then, for everybody.
+TEST(Exports, OfAKnownLibraryThatAsksTheRuntimeForMemoryWorkAndThoseOfOthersAreRefused) {
+  if (access(ATP_SIM_FOLDER "/libcudart.so.13", R_OK) != 0) GTEST_SKIP() << "no simulated runtime";
+  const Environment both = {
+      {"ATP_EXPORTERS", "off"},
+      {"LD_PRELOAD", Preload({ATP_SHIM_FILE, kFolder + "/libnccl-by-runtime.so"})}};
+  EXPECT_EQ(With("libnccl-by-runtime.so", both).out, Answers(kManaged, kPlain, kManaged));
+  EXPECT_EQ(With("libsharing-by-runtime.so", both).out, Answers(kManaged, kManaged, kManaged));
 }
 
 TEST(Exports, OfALibraryThatTheUserNamesWork) {

@@ -415,6 +415,24 @@ void Wished() {
   Say("free", cuMemAddressFree(range, 64 * kMiB));
 }
 
+// Addresses that were reserved before there was a context take memory as all others do.
+void Early(CUdeviceptr range) {
+  const Handle handle = Create(4 * kMiB);
+  Say("map", cuMemMap(range, 4 * kMiB, 0, handle, 0));
+  Say("access", Allow(range, 4 * kMiB));
+  Say("set", cuMemsetD32(range, 6, kMiB));
+  Say("value", "is", ValueAt(range + 4 * kMiB - 4));
+  Say("second mapping", cuMemMap(range + 8 * kMiB, 4 * kMiB, 0, handle, 0));
+  Say("access", Allow(range + 8 * kMiB, 4 * kMiB));
+  Say("value through the second", "is", ValueAt(range + 8 * kMiB));
+  Say("release", cuMemRelease(handle));
+  for (size_t offset : {0, 8}) Say("unmap", cuMemUnmap(range + offset * kMiB, 4 * kMiB));
+  Say("free", cuMemAddressFree(range, 16 * kMiB));
+  size_t free = 0, total = 0;
+  cuMemGetInfo(&free, &total);
+  Say("memory", "is free", free);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -424,6 +442,11 @@ int main(int argc, char** argv) {
   Handle early = 0;
   Say("create before a context", cuMemCreate(&early, kPage, &prop, 0));
   Say("release", cuMemRelease(early));
+  CUdeviceptr before = 0;
+  const bool is_early = argc == 2 && strcmp(argv[1], "early") == 0;
+  if (is_early) {
+    Say("reserve before a context", cuMemAddressReserve(&before, 16 * kMiB, 0, 0, 0));
+  }
   if (cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
       cuCtxSetCurrent(context) != CUDA_SUCCESS) {
     return 1;
@@ -447,5 +470,6 @@ int main(int argc, char** argv) {
   for (const auto& one : kCases) {
     if (argc == 2 && strcmp(argv[1], one.name) == 0) one.run();
   }
+  if (is_early) Early(before);
   return 0;
 }

@@ -27,13 +27,21 @@ TEST_P(RangePathsTest, AnswersAreThoseOfTheDriver) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, RangePathsTest,
                          testing::Values("use", "wrong", "moves", "attributes", "numbers", "wished",
-                                         "aliases", "stubborn", "exported"),
+                                         "aliases", "stubborn", "exported", "early"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(RangePaths, ATerabyteOfAddressesAndTenThousandPagesThatComeAndGo) {
   const Finished run = Answers("expandable", true);
   EXPECT_NE(run.out.find("calls that worked: are 20000\nfree: CUDA_SUCCESS"), std::string::npos)
       << run.out.substr(0, 500);
+}
+
+// Managed memory needs a context, and a range cannot become managed later at the same address.
+TEST(RangePaths, AddressesReservedBeforeAContextAreTheDriversAndThatIsSaid) {
+  const Finished run = Answers("early", true, {{"ATP_LOG", "info"}});
+  EXPECT_NE(run.err.find("a range of 16.0 MiB stays the driver's: no context is current"),
+            std::string::npos)
+      << run.err;
 }
 
 TEST(RangePaths, ASecondMappingTurnsTheRangeIntoPlainMemoryAndTheLogSaysSo) {
