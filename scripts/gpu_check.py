@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FAULT_COUNTERS = Path("/proc/driver/nvidia-uvm/gpus")
 POLICIES = {"native": None, "managed": "managed", "shim": "learned"}
 UNKNOWN = "unknown"
+# More than any of the programs below takes, with what its framework and its context need.
+WANTED_BYTES, WANTED_BYTES_QUICK = 3 << 30, 64 << 20
 
 
 class Machine:
@@ -26,6 +28,7 @@ class Machine:
         self.build = build
         self.fault_counters = fault_counters
         self.quick = ["--quick"] if quick else []
+        self.wanted_bytes = WANTED_BYTES_QUICK if quick else WANTED_BYTES
         self.shim = build / "lib/libatpshim.so"
         self.problems = []
 
@@ -37,6 +40,11 @@ class Machine:
         environment.update(more or {})
         return subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True,
                               timeout=timeout, check=False)
+
+    def free_bytes(self):
+        """Of the first GPU, just now; 0 when it does not tell."""
+        done = self.run([sys.executable, __file__, "--print-free"])
+        return int(done.stdout) if done.returncode == 0 and done.stdout.strip().isdigit() else 0
 
     def faults(self):
         """Page faults of all GPUs so far, or "unknown"."""
@@ -51,6 +59,30 @@ class Machine:
     def problem(self, text):
         self.problems.append(text)
         print(f"WRONG: {text}", file=sys.stderr, flush=True)
+
+
+def with_enough_memory(check):
+    """A check that allocates: skipped where less is free than it may take."""
+
+    def guarded(machine):
+        free = machine.free_bytes()
+        if free >= machine.wanted_bytes:
+            return check(machine)
+        print(f"  skipped: {free} bytes are free, {machine.wanted_bytes} are wanted", file=sys.stderr, flush=True)
+        return f"skipped: {free} bytes are free, {machine.wanted_bytes} are wanted"
+
+    return guarded
+
+
+def print_free():
+    """In a child."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+    driver.cuInit(0)
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    driver.cuCtxSetCurrent(context)
+    if driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0:
+        print(free.value)
 
 
 def doctor(machine):
@@ -180,6 +212,7 @@ EXAMPLES = {
 }
 
 
+@with_enough_memory
 def examples(machine):
     """The repository's own programs."""
     found = {}
@@ -190,6 +223,7 @@ def examples(machine):
     return found
 
 
+@with_enough_memory
 def pytorch(machine):
     """A real training script, where PyTorch is installed."""
     if machine.run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"]).returncode != 0:
@@ -200,6 +234,7 @@ def pytorch(machine):
                              {"ATP_BUDGET": "256MiB", "ATP_LOG": "error"})}
 
 
+@with_enough_memory
 def hooks(machine):
     """What the hooks cost on this driver. No figure is judged: the driver's own calls take longer, and vary."""
     done = machine.run([machine.build / "bin/bench/hook_overhead", "--real", *machine.quick])
@@ -216,6 +251,9 @@ CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "every_looku
 def main():
     if sys.argv[1:2] == ["--answer-lookups"]:
         answer_lookups(json.loads(sys.argv[2]))
+        return 0
+    if sys.argv[1:2] == ["--print-free"]:
+        print_free()
         return 0
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, required=True)

@@ -156,6 +156,12 @@ void AskLoader(uint64_t dlopens) {
   seen_dlopens.store(dlopens, std::memory_order_release);
 }
 
+// Apart, so that most processes, which have no such library, do not pay for its frame.
+[[gnu::noinline]] Caller KindBesideExporters() {
+  std::lock_guard lock(mutex);
+  return Classify(FindCaller(objects));
+}
+
 void CollectOnce() {
   if (objects.self.end != 0) return;
   objects = Objects{};
@@ -187,9 +193,8 @@ Caller KindOfCaller() {
   if (seen_dlopens.load(std::memory_order_acquire) != dlopens || ++calls % kNowAndThen == 0) {
     AskLoader(dlopens);
   }
-  if (!any_exporter.load(std::memory_order_acquire)) return Caller::kOrdinary;
-  std::lock_guard lock(mutex);
-  return Classify(FindCaller(objects));
+  const bool any = any_exporter.load(std::memory_order_acquire);
+  return any ? KindBesideExporters() : Caller::kOrdinary;
 }
 
 uintptr_t CallerAddress() {

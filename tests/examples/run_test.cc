@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The examples as a user runs them, on the simulated machine.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -148,6 +151,35 @@ TEST(TrainDdp, TheRanksAgreeWithEachOtherAndWithOneReferenceOnTheCpu) {
 TEST(TrainDdp, ARankThatFailsEndsTheOthers) {
   const Outcome run = Execute("ATP_SIM_DEVICES=3", "train_ddp --width 64 --iterations 3");
   EXPECT_EQ(run.exit_code, 3) << run.output;
+}
+
+// The launcher is killed while its ranks train; they end by themselves.
+TEST(TrainDdp, LeavesNothingBehindWhenItIsKilled) {
+  const auto left = [] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("/tmp")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("train_ddp")) names.insert(name);
+    }
+    return names;
+  };
+  const std::set<std::string> before = left();
+  FILE* pipe = popen("echo $$; exec env ATP_SIM_DEVICES=4 LD_LIBRARY_PATH=" ATP_SIM_DIRECTORY
+                     " LD_PRELOAD=" ATP_SANITIZER_PRELOAD " " ATP_EXAMPLES_DIRECTORY
+                     "/train_ddp --layers 1 --width 64 --heads 4 --sequence 12 --iterations 8 2>&1",
+                     "r");
+  ASSERT_NE(pipe, nullptr);
+  pid_t launcher = 0;
+  std::string output;
+  char line[4096];
+  while (fgets(line, sizeof line, pipe) != nullptr) {
+    if (launcher == 0) launcher = std::stoi(line);
+    output += line;
+    if (std::string(line).starts_with("iter 1 ")) kill(launcher, SIGKILL);
+  }
+  pclose(pipe);
+  EXPECT_EQ(All(output, "iter (\\d+) ").size(), 8u) << output;
+  EXPECT_EQ(left(), before);
 }
 
 // Each program compares itself with a reference of its own; a step must have been printed for each

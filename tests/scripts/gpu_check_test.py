@@ -32,5 +32,23 @@ class Faults(unittest.TestCase):
         self.assertEqual(self.faults("replayable_faults      12\n", "something else\n"), gpu_check.UNKNOWN)
 
 
+class Memory(unittest.TestCase):
+    """No check asks for more memory than is free."""
+
+    def ran(self, free):
+        machine = gpu_check.Machine(Path("."), True, Path("/nonexistent"))
+        machine.free_bytes = lambda: free
+        return gpu_check.with_enough_memory(lambda _: "ran")(machine)
+
+    def test_a_check_runs_when_enough_is_free(self):
+        self.assertEqual(self.ran(gpu_check.WANTED_BYTES_QUICK), "ran")
+
+    def test_else_it_is_skipped_and_says_so(self):
+        self.assertIn("skipped: 1000 bytes are free", self.ran(1000))
+
+    def test_a_gpu_that_does_not_tell_has_none(self):
+        self.assertIn("skipped: 0 bytes are free", self.ran(0))
+
+
 if __name__ == "__main__":
     unittest.main()

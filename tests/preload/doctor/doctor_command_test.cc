@@ -122,7 +122,7 @@ TEST(Doctor, WhatStaysPlainSinceAnExportWasRefusedIsToldApart) {
   const std::string file = std::string(folder) + "/exporters";
   const std::vector<std::string> program = {kPrograms + "/exports", kPrograms + "/libsharing.so"};
   Findings(program, 0, {{"ATP_EXPORTERS", file}});
-  const Json again = Findings(program, 0, {{"ATP_EXPORTERS", file}})["program"];
+  const Json again = Findings(program, 1, {{"ATP_EXPORTERS", file}})["program"];  // all plain
   unlink(file.c_str());
   rmdir(folder);
   EXPECT_EQ(again["native"]["remembered"]["count"], 3) << again["native"];
