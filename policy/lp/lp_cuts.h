@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the rows of lp_bound.h that a solution violates most. O(launches^2) time, O(launches)
-// memory.
+// memory. One thread.
 #pragma once
 
 #include <vector>

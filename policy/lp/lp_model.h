@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The linear program of lp_bound.h without a solver: its columns, and rows as they are asked for.
-// Bytes are in GB (1e9), so that all coefficients are near 1. Used by lp_bound.cc only.
+// Bytes are in GB (1e9), so that all coefficients are near 1. Used by lp_bound.cc only; one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the replay model assumes about the machine and the program. Every default has its source
-// beside it; docs/policy.md, "Replay model", says what follows from them.
+// beside it; docs/policy.md, "Replay model", says what follows from them. Values only; any thread.
 #pragma once
 
 #include <cstdint>

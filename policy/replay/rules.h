@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy that decides while the program runs, as data: what it prefetches ahead, whom it evicts,
 // what it pins. The driver itself and most published systems are one setting of these
-// (policy/baselines/).
+// (policy/baselines/). Values only; any thread. Positions and lengths count launches.
 #pragma once
 
 #include <cstdint>

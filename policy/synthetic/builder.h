@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts a synthetic trace together: tensors, and launches whose time follows from what they touch.
-// Used by the files of this folder only.
+// Used by the files of this folder only. One thread. Sizes in bytes, time in seconds.
 #pragma once
 
 #include <algorithm>

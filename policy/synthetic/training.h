@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training shapes: forward, backward, optimizer. Used by synthetic.cc only.
+// Training shapes: forward, backward, optimizer. Used by synthetic.cc only. Pure; any thread.
 #pragma once
 
 #include <vector>
