@@ -61,7 +61,9 @@ void DeviceLoop::GiveUp(PhaseState* phase, const char* why) {
   phase->given_up = true;
   phase->schedule = nullptr;
   phase->best = nullptr;
-  ATP_LOG_WARN("device %d: no plan for a phase of %u launches: %s", device_, phase->length, why);
+  static std::atomic<bool> said{false};  // a start may have hundreds of short phases
+  ATP_LOG_AT(said.exchange(true) ? LogLevel::kInfo : LogLevel::kWarn,
+             "device %d: no plan for a phase of %u launches: %s", device_, phase->length, why);
   record_.Note(false, "no plan for a phase of %u launches: %s", phase->length, why);
 }
 
