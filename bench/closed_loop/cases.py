@@ -68,6 +68,10 @@ CASES = {case.name: case for case in (
     Case("sweep", "stream_sweep", steps="--passes", oversubscriptions=TIGHT,
          quick=words("--layers 24 --width 1024"),
          full=words("--layers 96 --width 2048")),
+    # 300 tensors of a language model in one buffer, as llama.cpp loads them.
+    Case("weights", "weight_buffer", steps="--passes", smoke=False, allowed=1.15,
+         quick=words("--layers 33 --width 256 --hidden 704 --vocabulary 1024"),
+         full=words("--layers 33 --width 1024 --hidden 2816 --vocabulary 8192")),
     Case("decode", "decode", steps="--tokens", grows=True, allowed=1.10,
          quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64 --prompt 32"),
          full=words("--layers 8 --width 2048 --heads 16 --batch 2 --context 1024 --prompt 512")),

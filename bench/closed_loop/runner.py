@@ -68,6 +68,7 @@ def parse(text):
     for line in text.splitlines():
         if found := PLAN.search(line):
             run.plans.append((len(run.iteration_ms) + 1, int(found[1])))
+            run.given_up = ""  # that was another phase
         elif found := GIVEN_UP.search(line):
             run.given_up = found[1]
         elif line.startswith(("atpshim[", "libcuda (simulated)")):

@@ -238,6 +238,15 @@ TEST(StreamSweep, GivesTheResultOfTheCpuInEveryPass) {
   for (const auto& error : errors) EXPECT_LT(std::stod(error), 1e-3);
 }
 
+TEST(WeightBuffer, GivesTheResultOfTheCpuInEveryPass) {
+  const Outcome run = Execute("", "weight_buffer --layers 3 --width 64 --hidden 96 --passes 2");
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_NE(run.output.find("in 30 tensors of one buffer"), std::string::npos) << run.output;
+  const auto errors = All(run.output, "pass \\d+  error (\\S+)");
+  ASSERT_EQ(errors.size(), 2u);
+  for (const auto& error : errors) EXPECT_LT(std::stod(error), 1e-3);
+}
+
 TEST(StreamSweep, SaysItselfThatMemoryRanOut) {
   const Outcome run = Execute("ATP_SIM_MEMORY=32MiB", "stream_sweep --layers 40 --width 512");
   EXPECT_EQ(run.exit_code, 2) << run.output;

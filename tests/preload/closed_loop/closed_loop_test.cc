@@ -226,5 +226,29 @@ INSTANTIATE_TEST_SUITE_P(Programs, ClosedLoop, testing::Values(kTrain, kSweep),
                            return instance.index == 0 ? "Train" : "Sweep";
                          });
 
+// All tensors in one allocation: parts of it are planned.
+TEST(WeightBuffer, IsSweptTensorByTensorAndResultsStay) {
+  const std::vector<std::string> command = {ATP_EXAMPLES "/weight_buffer",
+                                            "--layers",
+                                            "33",
+                                            "--width",
+                                            "256",
+                                            "--hidden",
+                                            "704",
+                                            "--vocabulary",
+                                            "1024",
+                                            "--passes",
+                                            "8"};
+  const Outcome big = Launch(command, "1GiB", {{"ATP_POLICY", "off"}});
+  ASSERT_EQ(big.finished.exit_code, 0) << big.finished.err;
+  const Outcome managed = Launch(command, "46MiB", {{"ATP_POLICY", "managed"}});
+  const Outcome learned = Launch(command, "46MiB", {});
+  EXPECT_EQ(managed.results, big.results);
+  EXPECT_EQ(learned.results, big.results) << learned.finished.err;
+  EXPECT_EQ(learned.stats["discard_violations"], 0);
+  ASSERT_EQ(learned.iteration_ms.size(), 8u);
+  EXPECT_LT(learned.iteration_ms.back(), 0.5 * managed.iteration_ms.back());
+}
+
 }  // namespace
 }  // namespace atp::preload
