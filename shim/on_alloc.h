@@ -81,8 +81,10 @@ CUresult ReleaseInStreamOrder(CUdeviceptr address, CUstream stream, bool per_thr
 
 template <HookId id>
 CUresult OnMemFreeAsync(CUdeviceptr address, CUstream stream) {
-  if (const Record* record = g_tracker.Find(address)) {
-    if (record->pooled) return ReleasePieceInOrder(address, stream, Row<id>::kPerThread);
+  if (Record* record = g_tracker.Find(address)) {
+    if (record->pieces != nullptr) {
+      return ReleasePieceInOrder(record, address, stream, Row<id>::kPerThread);
+    }
     return ReleaseInStreamOrder(address, stream, Row<id>::kPerThread);
   }
   if (uint64_t start = 0, bytes = 0; IsTurned(address, &start, &bytes)) {
@@ -125,7 +127,7 @@ CUresult OnMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 template <HookId id>
 CUresult OnMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   const CUresult result = Row<id>::Real()(pool, attribute, value);
-  if (result == CUDA_SUCCESS) ResetPoolNumber(pool, attribute);
+  if (result == CUDA_SUCCESS) NotePoolAttribute(pool, attribute);
   return result;
 }
 

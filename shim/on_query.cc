@@ -17,7 +17,8 @@ void CorrectPointerAttribute(void* value, CUpointer_attribute attribute, CUdevic
   CUmemoryPool pool = nullptr;
   if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE && value != nullptr) {
     const Record* record = g_tracker.Find(address);
-    if (record != nullptr && record->pooled && PieceAround(address, &start, &bytes, &pool)) {
+    if (record != nullptr && record->pieces != nullptr &&
+        PieceAround(address, &start, &bytes, &pool)) {
       *static_cast<CUmemoryPool*>(value) = pool;
     }
     return;

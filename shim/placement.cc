@@ -191,7 +191,7 @@ CUresult PlaceAllocation(CUdeviceptr* address, size_t bytes) {
 
 CUresult ReleaseAllocation(CUdeviceptr address) {
   if (Record* record = g_tracker.Find(address)) {
-    if (record->pooled) return ReleasePiece(record, address);
+    if (record->pieces != nullptr) return ReleasePiece(record, address);
     if (record->slab != nullptr) return ReleaseSlot(record, address);
     if (record->address == address) return ReleaseManaged(record);
     return real().cuMemFree_v2(address);
@@ -246,7 +246,7 @@ bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {
   const Record* record = g_tracker.Find(address);
   if (record == nullptr) return IsTurned(address, start, bytes);
   if (record->idle_order != 0) return false;
-  if (record->pooled) return PieceAround(address, start, bytes, nullptr);
+  if (record->pieces != nullptr) return PieceAround(address, start, bytes, nullptr);
   if (record->slab != nullptr) return g_slabs.Range(*record, address, start, bytes);
   *start = record->address;
   *bytes = record->bytes;

@@ -22,8 +22,8 @@ namespace atp::shim {
 // `*packed`: then as one of the small ones.
 CUresult PlaceInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream,
                       bool per_thread, bool* packed);
-// Of an address in a record that is pooled. A second free is what the driver calls it.
-CUresult ReleasePieceInOrder(CUdeviceptr address, CUstream stream, bool per_thread);
+// Of an address in a record that has pieces. A second free is what the driver calls it.
+CUresult ReleasePieceInOrder(Record* record, CUdeviceptr address, CUstream stream, bool per_thread);
 CUresult ReleasePiece(Record* record, CUdeviceptr address);  // a plain free
 
 // The piece around an address of a pooled record, as the program asked for it.
@@ -33,9 +33,10 @@ bool PieceAround(uint64_t address, uint64_t* start, uint64_t* bytes, CUmemoryPoo
 void NotePool(CUmemoryPool pool, const CUmemPoolProps& props);
 void TrimPieces(CUmemoryPool pool, uint64_t keep);
 void RetirePool(CUmemoryPool pool);
-// The driver's answer, with ours added or (SetAttribute with 0) its high-water mark set back.
+// The driver's answer, with ours added. An attribute that was set: a high-water mark goes back, and
+// what the program allows in reuse is looked at again.
 void AddPoolNumber(CUmemoryPool pool, CUmemPool_attribute attribute, uint64_t* value);
-void ResetPoolNumber(CUmemoryPool pool, CUmemPool_attribute attribute);
+void NotePoolAttribute(CUmemoryPool pool, CUmemPool_attribute attribute);
 
 void ForgetPiecesOf(CUcontext context, int device);  // the context goes with its memory
 void ForgetStreamOfPieces(CUstream stream);          // its handle may come back for another one

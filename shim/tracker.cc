@@ -36,7 +36,7 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->shown = record->read_mostly = false;
   record->read_mostly_broken = 0;
   record->slab = nullptr;
-  record->pooled = false;
+  record->pieces = nullptr;
   record->idle_order = 0;
   record->next = nullptr;
   record->slot = static_cast<uint32_t>(slot);  // all of it before readers can find it
@@ -77,7 +77,7 @@ bool Tracker::Restore(Record* record) {
   Record* again = Insert(old.address, old.bytes, old.mapped_bytes, old.context, old.device);
   if (again == nullptr) return false;
   again->slab = old.slab;
-  again->pooled = old.pooled;
+  again->pieces = old.pieces;
   return true;
 }
 

@@ -21,10 +21,11 @@ inline constexpr uint64_t RoundUpToGranule(uint64_t bytes) {
 }
 
 struct Slab;
+struct PieceTable;
 
 struct Record : Allocation {
-  Slab* slab = nullptr;     // not null: a slab that holds many small allocations of the program
-  bool pooled = false;      // stream-ordered pieces lie in it (pools.h)
+  Slab* slab = nullptr;  // not null: a slab that holds many small allocations of the program
+  PieceTable* pieces = nullptr;  // not null: stream-ordered pieces lie in it (pieces.h)
   uint64_t idle_order = 0;  // not 0: the program has given it back, and it is kept (idle_ranges.h)
   Record* next = nullptr;
 };

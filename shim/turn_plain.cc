@@ -43,7 +43,7 @@ std::map<uint64_t, Turned>& All() {  // by address; never destroyed
 
 Record* WholeAllocation(uint64_t address) {
   Record* record = g_tracker.Find(address);
-  const bool whole = record != nullptr && record->slab == nullptr && !record->pooled;
+  const bool whole = record != nullptr && record->slab == nullptr && record->pieces == nullptr;
   uint64_t start = 0, bytes = 0;
   return whole && MappingAround(address, &start, &bytes) == InRange::kNo ? record : nullptr;
 }

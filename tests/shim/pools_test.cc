@@ -18,7 +18,8 @@ namespace {
 constexpr uint64_t kMiB = 1ull << 20;
 const CUmemoryPool kPool = reinterpret_cast<CUmemoryPool>(0x700);
 const CUstream kA = reinterpret_cast<CUstream>(0xA00), kB = reinterpret_cast<CUstream>(0xB00);
-std::atomic<bool> streams_pass{false};  // whether what was recorded counts as done
+std::atomic<bool> streams_pass{false};  // whether what was submitted counts as done
+std::atomic<int> recorded{0}, waits{0};
 
 class PoolsTest : public testing::Test {
  protected:
@@ -33,7 +34,13 @@ class PoolsTest : public testing::Test {
       static std::atomic<uintptr_t> next{0x1000};
       return *event = reinterpret_cast<CUevent>(next++), CUDA_SUCCESS;
     };
-    g_real.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
+    g_real.cuEventRecord = [](CUevent, CUstream) { return ++recorded, CUDA_SUCCESS; };
+    g_real.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return ++waits, CUDA_SUCCESS; };
+    g_real.cuStreamQuery = [](CUstream) {
+      return streams_pass ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    };
+    recorded = waits = 0;
+    NotePoolAttribute(kPool, CU_MEMPOOL_ATTR_USED_MEM_HIGH);  // of the test before
     g_real.cuEventQuery = [](CUevent) {
       return streams_pass ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     };
@@ -55,7 +62,7 @@ class PoolsTest : public testing::Test {
     return address;
   }
   static CUresult Give(CUdeviceptr address, CUstream stream) {
-    return ReleasePieceInOrder(address, stream, false);
+    return ReleasePieceInOrder(g_tracker.Find(address), address, stream, false);
   }
   static uint64_t Number(CUmemPool_attribute attribute) {
     uint64_t value = 0;
@@ -74,6 +81,59 @@ TEST_F(PoolsTest, AFreedPieceIsGivenOutAtOnceInItsStreamAndElsewhereWhenThatHasP
   streams_pass = true;
   EXPECT_EQ(Take(4 * kMiB, kB), first);
   for (CUdeviceptr address : {first, other}) EXPECT_EQ(Give(address, kB), CUDA_SUCCESS);
+}
+
+TEST_F(PoolsTest, NothingIsRecordedWhileAStreamUsesItsOwnAgain) {
+  const CUdeviceptr first = Take(4 * kMiB, kA);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(Give(first, kA), CUDA_SUCCESS);
+    EXPECT_EQ(Take(4 * kMiB, kA), first);
+  }
+  EXPECT_EQ(recorded, 0);
+  EXPECT_EQ(Give(first, kA), CUDA_SUCCESS);
+  const CUdeviceptr other = Take(4 * kMiB, kB);  // asks whether kA has passed the free
+  EXPECT_NE(other, first);
+  EXPECT_EQ(recorded, 1);
+  EXPECT_EQ(Give(other, kB), CUDA_SUCCESS);
+}
+
+TEST_F(PoolsTest, TheLowestAddressServesWhateverTheOrderOfTheFrees) {
+  std::vector<CUdeviceptr> pieces;
+  for (int i = 0; i < 6; ++i) pieces.push_back(Take(4 * kMiB, kA));
+  for (const int i : {3, 0, 5, 1, 4, 2}) EXPECT_EQ(Give(pieces[i], kA), CUDA_SUCCESS);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(Take(4 * kMiB, kA), pieces[i]);
+  for (const CUdeviceptr piece : pieces) EXPECT_EQ(Give(piece, kA), CUDA_SUCCESS);
+}
+
+TEST_F(PoolsTest, WithoutOpportunisticReuseOnlyTheStreamItselfGetsItsPiecesBack) {
+  static int allowed;
+  allowed = 0;
+  g_real.cuMemPoolGetAttribute = [](CUmemoryPool, CUmemPool_attribute attribute, void* value) {
+    *static_cast<int*>(value) =
+        attribute == CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC ? allowed : 1;
+    return CUDA_SUCCESS;
+  };
+  const CUdeviceptr most = Take(32 * kMiB, kA);  // beside which what is freed may be kept
+  const CUdeviceptr first = Take(4 * kMiB, kA);
+  NotePoolAttribute(kPool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
+  EXPECT_EQ(Give(first, kA), CUDA_SUCCESS);
+  streams_pass = true;
+  const CUdeviceptr other = Take(4 * kMiB, kB);
+  EXPECT_NE(other, first);
+  allowed = 1;
+  NotePoolAttribute(kPool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC);
+  EXPECT_EQ(Take(4 * kMiB, kB), first);
+  for (CUdeviceptr piece : {first, other, most}) EXPECT_EQ(Give(piece, kB), CUDA_SUCCESS);
+}
+
+TEST_F(PoolsTest, WhenMemoryIsOutAStreamWaitsOnTheDeviceForWhatAnotherHasFreed) {
+  const CUdeviceptr first = Take(1536 * kMiB, kA), second = Take(1536 * kMiB, kA);  // 3 of 4 GiB
+  EXPECT_EQ(Give(first, kA), CUDA_SUCCESS);
+  FakeReal::calls.clear();
+  EXPECT_EQ(Take(1536 * kMiB, kB), first);
+  EXPECT_EQ(waits, 1);
+  EXPECT_EQ(std::count(FakeReal::calls.begin(), FakeReal::calls.end(), "sync"), 0);
+  for (CUdeviceptr piece : {first, second}) EXPECT_EQ(Give(piece, kB), CUDA_SUCCESS);
 }
 
 TEST_F(PoolsTest, AHandleOfAStreamThatIsGoneSaysNothingAboutTheNextOne) {
