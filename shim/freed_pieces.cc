@@ -130,6 +130,7 @@ class Passing {
     if (piece->mark == nullptr) SetMark(piece, Mark());
     return MarkPassed(*piece->mark);
   }
+  bool all() const { return idle_; }
   // Recorded behind all that is in the list, and not before it was asked for.
   StreamMark* Mark() { return mark_ != nullptr ? mark_ : mark_ = NewMark(list_.key); }
 
@@ -155,9 +156,24 @@ void Put(List* list, Piece* piece) {
   std::push_heap(list->heap.begin(), list->heap.end(), Later{});
 }
 
-void Remove(List* list, size_t index) {
-  list->heap.erase(list->heap.begin() + static_cast<ptrdiff_t>(index));
-  std::make_heap(list->heap.begin(), list->heap.end(), Later{});
+// The last one takes the place, and goes up or down from there.
+void Remove(List* list, size_t at) {
+  std::vector<Piece*>& heap = list->heap;
+  heap[at] = heap.back();
+  heap.pop_back();
+  if (at == heap.size()) return;
+  for (size_t above; at > 0 && Later{}(heap[above = (at - 1) / 2], heap[at]); at = above) {
+    std::swap(heap[above], heap[at]);
+  }
+  while (true) {
+    size_t least = at;
+    for (const size_t below : {2 * at + 1, 2 * at + 2}) {
+      if (below < heap.size() && Later{}(heap[least], heap[below])) least = below;
+    }
+    if (least == at) return;
+    std::swap(heap[least], heap[at]);
+    at = least;
+  }
 }
 
 Piece* MakeLive(Piece* piece, uint64_t bytes) {
@@ -179,6 +195,7 @@ Piece* PopLowest(List* list, uint64_t bytes) {
 Piece* PopPassed(List* list, uint64_t bytes) {
   constexpr size_t kMostTried = 32;
   Passing passing(*list);
+  if (passing.all()) return PopLowest(list, bytes);
   size_t best = SIZE_MAX;
   for (size_t i = 0; i < std::min(list->heap.size(), kMostTried); ++i) {
     const bool lower = best == SIZE_MAX || list->heap[i]->address < list->heap[best]->address;
@@ -281,7 +298,7 @@ Piece* TakeAndDepend(const StreamKey& key, Pool* pool, uint64_t bytes) {
 }
 
 Piece* TakeLarger(const StreamKey& key, Pool* pool, uint64_t bytes) {
-  const uint64_t size = PieceSize(bytes), most = size + size / 4;
+  const uint64_t size = PieceSize(bytes), most = size + size / 8;
   Shelf& shelf = ShelfOf(key);
   std::lock_guard lock(shelf.mutex);
   for (auto at = shelf.lists.upper_bound(ListOf(key, pool, size));

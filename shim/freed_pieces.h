@@ -30,7 +30,7 @@ Piece* TakeFreedIn(const StreamKey& key, Pool* pool, uint64_t bytes);
 Piece* TakePassed(Pool* pool, uint64_t bytes);
 // not passed: `key`'s stream waits for that on the device:
 Piece* TakeAndDepend(const StreamKey& key, Pool* pool, uint64_t bytes);
-// larger, by at most a quarter, and freed in this very stream.
+// larger, by at most an eighth, and freed in this very stream.
 Piece* TakeLarger(const StreamKey& key, Pool* pool, uint64_t bytes);
 
 // Gives back pieces that their streams have passed, the oldest first, until at most `keep` bytes of

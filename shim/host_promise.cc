@@ -43,10 +43,10 @@ HostLedger& Ledger() {  // never destroyed: hooks may run until the very end
 std::atomic<bool> ledger_made{false};
 std::atomic<uint64_t> most{UINT64_MAX};  // MostPromised, as of the last look
 
-// So much is taken at once, so that few allocations ask the ledger.
-uint64_t ChunkOf(const Device& device) {
-  constexpr uint64_t kMost = 256u << 20;
-  return std::clamp(RoundUpToGranule(device.budget / 64), kGranule, kMost);
+// So much is taken at once, so that few allocations ask the ledger, however many there are.
+uint64_t ChunkOf(const Device& device, uint64_t managed) {
+  constexpr uint64_t kMost = 1u << 30;
+  return std::clamp(RoundUpToGranule(std::max(device.budget, managed) / 32), kGranule, kMost);
 }
 
 uint64_t Add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
@@ -136,7 +136,7 @@ uint64_t NowMs() {
 }  // namespace
 
 bool RaisePromise(Device* device, uint64_t already, uint64_t bytes) {
-  if (Ask({device, already + bytes, ChunkOf(*device), ManagedRoom(*device)})) return true;
+  if (Ask({device, already + bytes, ChunkOf(*device, already), ManagedRoom(*device)})) return true;
   refusal.already = already;
   refusal.asked = bytes;
   return false;
@@ -154,7 +154,7 @@ bool PromiseBeside(Device* device, uint64_t native) {
 }
 
 void LowerPromise(Device* device, uint64_t managed) {
-  const uint64_t chunk = ChunkOf(*device);
+  const uint64_t chunk = ChunkOf(*device, managed);
   const uint64_t rounded = (managed + chunk - 1) / chunk * chunk;
   // A chunk more is kept: programs free and ask again.
   if (device->promised.load(std::memory_order_relaxed) <= rounded + chunk) return;

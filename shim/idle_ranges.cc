@@ -83,7 +83,7 @@ void TrimIdle(Device* device, uint64_t bytes) {
   while (most < in_use && !device->most_in_use.compare_exchange_weak(most, in_use)) {
   }
   most = std::max(most, in_use);
-  while (device->managed.load(std::memory_order_relaxed) + bytes > most / 4 * 5) {
+  while (device->managed.load(std::memory_order_relaxed) + bytes > most / 6 * 7) {
     Record* record = TakeOldest(device->ordinal);
     if (record == nullptr) return;
     UnmapManaged(record);

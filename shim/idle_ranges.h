@@ -21,7 +21,7 @@ CUresult KeepIdle(Record* record);
 // An idle range of exactly that many bytes, which is the program's again; null: there is none.
 Record* TakeIdle(Device* device, CUcontext context, uint64_t mapped_bytes);
 // Before memory for `bytes` more is mapped: unmaps what was given back first, until what the
-// device's books hold is at most a quarter more than what has been in use at once.
+// device's books hold is at most a sixth more than what has been in use at once.
 void TrimIdle(Device* device, uint64_t bytes);
 void GiveBackIdle(int device);    // unmaps all of a device
 void ForgetIdle(Record* record);  // the driver has taken it, or will

@@ -23,6 +23,8 @@ using Kind = std::tuple<int, CUcontext, uint64_t>;  // device, context, size
 struct State {
   std::map<Kind, std::set<Piece*, ByAddress>> fresh;  // slots that nobody has
   std::map<uint32_t, PieceTable*> spare;              // by count
+  char* chunk = nullptr;                              // for new tables
+  size_t left = 0;
 };
 constinit std::mutex mutex;
 State& All() {  // never destroyed: hooks may run until the very end
@@ -43,9 +45,17 @@ PieceTable* NewTable(uint32_t count) {
     spare = table->next;
     return table;
   }
-  void* memory = mmap(nullptr, sizeof(PieceTable) + count * sizeof(Piece), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
+  constexpr size_t kChunk = 1u << 20;  // holds the largest table
+  const size_t bytes = sizeof(PieceTable) + count * sizeof(Piece);
+  if (bytes > All().left) {
+    void* chunk = mmap(nullptr, kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (chunk == MAP_FAILED) return nullptr;
+    All().chunk = static_cast<char*>(chunk);
+    All().left = kChunk;
+  }
+  void* memory = All().chunk;
+  All().chunk += bytes;
+  All().left -= bytes;
   auto* table = new (memory) PieceTable;
   for (uint32_t i = 0; i < count; ++i) new (table->pieces() + i) Piece;
   return table;
@@ -53,11 +63,11 @@ PieceTable* NewTable(uint32_t count) {
 
 // Memory for one large piece, or for many small ones; false as NewPiece.
 bool Grow(Device* device, CUcontext context, uint64_t bytes, CUresult* result) {
-  const uint64_t size = PieceSize(bytes), mapped = Small(bytes) ? kGranule : size;
+  const uint64_t size = PieceSize(bytes), mapped = Small(bytes) ? Slabs::SlabBytes(bytes) : size;
   const auto count = static_cast<uint32_t>(mapped / size);
   PieceTable* table = NewTable(count);
   if (table == nullptr) return false;
-  Record* record = MapManaged(device, context, Small(bytes) ? kGranule : bytes, result);
+  Record* record = MapManaged(device, context, Small(bytes) ? mapped : bytes, result);
   if (record == nullptr) {
     table->next = All().spare[count];
     All().spare[count] = table;

@@ -108,7 +108,7 @@ CUresult PlaceInSlab(Device* device, CUcontext context, CUdeviceptr* address, si
       *address = slot;
       return CUDA_SUCCESS;
     }
-    Record* record = TakeManaged(device, context, kGranule, &result);
+    Record* record = TakeManaged(device, context, Slabs::SlabBytes(bytes), &result);
     if (record == nullptr) break;
     if (!g_slabs.AddSlab(record, bytes)) {
       UnmapManaged(record);

@@ -90,8 +90,8 @@ Piece* Search(Device* device, CUcontext context, Pool* pool, uint64_t bytes, con
     *result = CUDA_ERROR_OUT_OF_MEMORY;
     return nullptr;
   }
-  // What is kept for reuse may be a quarter of the most that was in use.
-  if (pool->reserved + bytes > std::max<uint64_t>(pool->used_high, in_use) / 4 * 5) {
+  // What is kept for reuse may be a sixth of the most that was in use.
+  if (pool->reserved + bytes > std::max<uint64_t>(pool->used_high, in_use) / 6 * 7) {
     TrimFreed(pool, pool->used);
   }
   Piece* piece = NewPiece(device, context, pool, bytes, result);

@@ -2,12 +2,13 @@
 // Stream-ordered memory (cuMemAllocAsync, pools) on managed memory. A piece is valid from the call
 // on, which is more than stream order promises; freed in a stream, it is given out again at once in
 // that stream, and elsewhere when that stream has passed the free. Freed pieces are kept for reuse
-// up to a quarter of what the pool has had in use, since giving managed memory back waits for the
+// up to a sixth of what the pool has had in use, since giving managed memory back waits for the
 // device.
 //
 // The driver's pool serves what is small (as long as placement leaves small memory plain), what a
 // graph records, pools made for export, and everything when ATP_DISABLE=pools. Any thread, re-entry
-// guard held. One lock, held across driver calls that do not wait.
+// guard held. A request that its own stream has freed memory for takes only that stream's lock
+// (freed_pieces.h); new memory takes one of all.
 #pragma once
 
 #include <cstddef>

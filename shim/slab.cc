@@ -18,6 +18,17 @@ uint64_t Slabs::SlotBytes(uint64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
+uint64_t Slabs::SlabBytes(uint64_t bytes) {
+  constexpr uint64_t kMostBlocks = 4;
+  const uint64_t slot = SlotBytes(bytes);
+  uint64_t best = kGranule, left = best % slot;
+  for (uint64_t slab = kGranule; slab <= kMostBlocks * kGranule && left * 16 > best;
+       slab += kGranule) {
+    if ((slab % slot) * best < left * slab) best = slab, left = slab % slot;
+  }
+  return best;
+}
+
 // Slot sizes grow by quarters of a power of two: the exponent and the two bits behind the leading
 // one name the class.
 uint32_t Slabs::ClassOf(uint64_t slot_bytes) {

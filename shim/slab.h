@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small allocations packed into managed slabs of 2 MiB, for programs whose small allocations exceed
-// what placement leaves native. A slab holds slots of one size class (four classes a doubling,
-// multiples of 512 bytes, so at most a fifth is lost). The caller maps and frees slabs; nothing
-// here calls the driver. One lock; not on the launch path.
+// Small allocations packed into managed slabs of 2 to 8 MiB, for programs whose small allocations
+// exceed what placement leaves native. A slab holds slots of one size class (four classes a
+// doubling, multiples of 512 bytes, so at most a fifth is lost). The caller maps and frees slabs;
+// nothing here calls the driver. One lock; not on the launch path.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,11 @@ class Slabs {
  public:
   static constexpr uint64_t kMaxBytes = 1u << 20;  // larger ones get managed memory of their own
 
-  // The slot size that serves `bytes`.
+  // The slot size that serves `bytes`, and the size of a slab for them: the fewest blocks of 2 MiB,
+  // at most four, of which slots leave no more than a sixteenth, or the least (two slots of 768 KiB
+  // leave a quarter of one block, five a sixteenth of two).
   static uint64_t SlotBytes(uint64_t bytes);
+  static uint64_t SlabBytes(uint64_t bytes);
 
   // A slot in an existing slab of this device and context, 0 = none has room: add one with AddSlab
   // and ask again.

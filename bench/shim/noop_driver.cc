@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -27,20 +28,28 @@ std::mutex& mutex = *new std::mutex;
 std::vector<CUdeviceptr>& free_list = *new std::vector<CUdeviceptr>;
 CUdeviceptr next_address = 0x200000000000;
 
+// With ATP_NOOP_BOOKS set: what is allocated, by address. A driver packs what is small.
+const bool books = getenv("ATP_NOOP_BOOKS") != nullptr;
+std::unordered_map<CUdeviceptr, size_t>& sizes = *new std::unordered_map<CUdeviceptr, size_t>;
+uint64_t mapped = 0;
+
 CUresult Take(CUdeviceptr* address, size_t bytes) {
   std::lock_guard lock(mutex);
+  const size_t rounded = (bytes + kGranule - 1) / kGranule * kGranule;
   if (!free_list.empty() && bytes <= kGranule) {
     *address = free_list.back();
     free_list.pop_back();
-    return CUDA_SUCCESS;
+  } else {
+    *address = next_address;
+    next_address += rounded;
   }
-  *address = next_address;
-  next_address += (bytes + kGranule - 1) / kGranule * kGranule;
+  if (books) mapped += sizes[*address] = bytes < kGranule / 2 ? (bytes + 511) / 512 * 512 : rounded;
   return CUDA_SUCCESS;
 }
 
 CUresult GiveBack(CUdeviceptr address) {
   std::lock_guard lock(mutex);
+  if (books) mapped -= sizes[address];
   free_list.push_back(address);
   return CUDA_SUCCESS;
 }
@@ -101,6 +110,21 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) { return Take(
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr* address, size_t bytes, unsigned) {
   return Take(address, bytes);
 }
+// Bytes that are allocated now. For bin/bench/heap.
+EXPORT uint64_t atpNoopMapped(void) {
+  std::lock_guard lock(mutex);
+  return mapped;
+}
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream) {
+  return Take(address, bytes);
+}
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream) { return GiveBack(address); }
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice) {
+  return *pool = reinterpret_cast<CUmemoryPool>(0x3000), CUDA_SUCCESS;
+}
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) {
+  return *pool = reinterpret_cast<CUmemoryPool>(0x3000), CUDA_SUCCESS;
+}
 EXPORT CUresult cuMemFree_v2(CUdeviceptr address) { return GiveBack(address); }
 EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream) {
   return CUDA_SUCCESS;
@@ -110,6 +134,7 @@ EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned) {
   return *stream = reinterpret_cast<CUstream>(next++), CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamQuery(CUstream) { return CUDA_SUCCESS; }
 EXPORT CUresult cuStreamSynchronize(CUstream) { return CUDA_SUCCESS; }
 EXPORT CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return CUDA_SUCCESS; }
 EXPORT CUresult cuEventCreate(CUevent* event, unsigned) {

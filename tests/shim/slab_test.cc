@@ -42,6 +42,18 @@ TEST_F(SlabTest, SlotsAreAlignedLargeEnoughAndWasteLittle) {
   }
 }
 
+TEST_F(SlabTest, SlotsFillTheBlocksOfASlab) {
+  EXPECT_EQ(Slabs::SlabBytes(4096), kGranule);
+  EXPECT_EQ(Slabs::SlabBytes(kGranule / 4), kGranule);
+  EXPECT_EQ(Slabs::SlabBytes(768 << 10), 2 * kGranule) << "five slots";
+  for (uint64_t bytes = 512; bytes < Slabs::kMaxBytes; bytes += 512) {
+    const uint64_t slab = Slabs::SlabBytes(bytes), slot = Slabs::SlotBytes(bytes);
+    EXPECT_EQ(slab % kGranule, 0u);
+    EXPECT_LE(slab % slot * 9, slab) << bytes;
+    EXPECT_LE(slab / slot, 4096u);
+  }
+}
+
 TEST_F(SlabTest, AllocationsDoNotOverlapAndShareSlabs) {
   std::set<uint64_t> starts;
   for (int i = 0; i < 1000; ++i) starts.insert(Take(4096));
