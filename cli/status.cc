@@ -45,6 +45,12 @@ void PrintJobs(const Json& jobs) {
   std::cout << table.Text();
 }
 
+// The last decision about it.
+std::string TunedOf(const Json& workload) {
+  const Json decisions = workload.value("decisions", Json::array());
+  return decisions.empty() ? "-" : decisions.back().value("what", "-");
+}
+
 void PrintDaemon(const Json& daemon) {
   if (daemon.is_null()) {
     std::cout << "no daemon: nothing is remembered from run to run (docs/daemon.md)\n";
@@ -56,7 +62,7 @@ void PrintDaemon(const Json& daemon) {
             << FormatBytes(daemon["store"]["bytes"]) << ", " << workloads.size()
             << " of them yours\n";
   if (workloads.empty()) return;
-  Table table({"workload", "runs", "iteration", "plain", "/ bound", "command"});
+  Table table({"workload", "runs", "iteration", "plain", "/ bound", "tuned", "command"});
   for (const Json& workload : workloads) {
     const Json& runs = workload["runs"];
     const Json last =
@@ -65,7 +71,8 @@ void PrintDaemon(const Json& daemon) {
             : runs.back();
     table.Add({workload["id"].dump(), std::to_string(runs.size()), Time(last["best_iteration_s"]),
                Time(last["plain_iteration_s"]),
-               OverBound(last["best_iteration_s"], last["bound_safe_s"]), workload["command"]});
+               OverBound(last["best_iteration_s"], last["bound_safe_s"]), TunedOf(workload),
+               workload["command"]});
   }
   std::cout << table.Text();
 }

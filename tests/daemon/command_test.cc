@@ -42,7 +42,8 @@ class Command : public testing::Test {
     const uint32_t user = geteuid();
     for (const uint64_t seed : {0, 1000}) {
       const protocol::Learned learned = SampleLearned(1, seed);
-      store.Remember(user, learned, protocol::Write(learned), 7);
+      const uint64_t id = store.Remember(user, learned, protocol::Write(learned), 7);
+      store.Decide(id, {0, "rejected", 0.1, 0.2, "as a test wants it"});
     }
     store.Remember(user + 1, SampleLearned(1, 2000), protocol::Write(SampleLearned(1, 2000)), 7);
   }
@@ -66,7 +67,9 @@ TEST_F(Command, StatusShowsOnesOwnWorkloads) {
   ASSERT_EQ(workloads.size(), 2u);
   EXPECT_EQ(workloads[0]["command"], "train --seed 1000");
   EXPECT_EQ(workloads[0]["runs"][0]["planned_iterations"], 7);
-  EXPECT_NE(Atp("status").text.find("remembers 3 workloads"), std::string::npos);
+  const std::string text = Atp("status").text;
+  EXPECT_NE(text.find("remembers 3 workloads"), std::string::npos) << text;
+  EXPECT_NE(text.find("rejected"), std::string::npos) << text;
   EXPECT_NE(Shell(ATP_DAEMON_FILE " --dump-stats --socket " + daemon.socket())
                 .text.find("train --seed 1000"),
             std::string::npos);
