@@ -12,7 +12,7 @@ using protocol::Learned;
 using protocol::TrialState;
 using Do = TuningTrial::Do;
 
-constexpr uint64_t kMiB = 1u << 20, kBudget = 1024 * kMiB;
+constexpr uint64_t kMiB = 1u << 20, kBudget = 2048 * kMiB;
 
 class TuningTrialTest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class TuningTrialTest : public testing::Test {
 };
 
 TEST_F(TuningTrialTest, WithoutAStoreTheShimChooses) {
-  EXPECT_EQ(trial_.HeadRoom(), 8 * kMiB);  // 1/128
+  EXPECT_EQ(trial_.HeadRoom(), 8 * kMiB);  // 1/256
   EXPECT_EQ(Took(&plain_, 1), Do::kNothing);
   EXPECT_EQ(Told().trial, TrialState::kNone);
   EXPECT_EQ(Told().tuning.head_room_bytes, 8 * kMiB);
