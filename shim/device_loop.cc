@@ -220,6 +220,9 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   }
   if (timer_.measuring()) record_.Launch(position, launch, traffic_.resident());
   timer_.Begin(position, launch.stream, launch.per_thread);
+  const bool last = position + 1 == schedule_->length;
+  if (!launched_.flagged && !timer_.measuring() && !last)
+    launched_.generation = 0;  // nothing follows
 }
 
 // Waits until `done`, or until the plan that it is a question of has ended. False: too long.
