@@ -55,6 +55,26 @@ uint64_t Field(uint64_t a, uint64_t at, uint64_t length, const ReachStep& step) 
   return negative ? field | ~uint64_t{0} << length : field;
 }
 
+// bfi: the lowest bits of `a`, so many as `length`, in `b` from bit `at` on.
+uint64_t Inserted(uint64_t a, uint64_t b, uint64_t at, uint64_t length, const ReachStep& step) {
+  const uint64_t bits = 8u * step.width;
+  at = Cut(at, 1), length = Cut(length, 1);
+  if (at >= bits || length == 0) return b;
+  length = std::min(length, bits - at);
+  const uint64_t mask = (length >= 64 ? ~uint64_t{0} : (uint64_t{1} << length) - 1) << at;
+  return (b & ~mask) | (a << at & mask);
+}
+
+// lop3: bit 4 a + 2 b + c of the table.
+uint64_t ByTable(uint64_t a, uint64_t b, uint64_t c, uint64_t table) {
+  uint64_t result = 0;
+  for (unsigned k = 0; k < 8; ++k) {
+    if ((table >> k & 1) == 0) continue;
+    result |= (k & 4 ? a : ~a) & (k & 2 ? b : ~b) & (k & 1 ? c : ~c);
+  }
+  return result;
+}
+
 }  // namespace
 
 bool Holds(uint64_t a, uint64_t b, const ReachStep& step) {
@@ -76,7 +96,7 @@ bool Holds(uint64_t a, uint64_t b, const ReachStep& step) {
   return false;
 }
 
-uint64_t Compute(const ReachStep& s, uint64_t a, uint64_t b, uint64_t c) {
+uint64_t Compute(const ReachStep& s, uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
   switch (s.op) {
     case ReachOp::kAdd:
       return a + b;
@@ -120,6 +140,10 @@ uint64_t Compute(const ReachStep& s, uint64_t a, uint64_t b, uint64_t c) {
       return ShiftRight(a, Cut(b, 4), s);
     case ReachOp::kBfe:
       return Field(a, b, c, s);
+    case ReachOp::kBfi:
+      return Inserted(a, b, c, d, s);
+    case ReachOp::kLop3:
+      return ByTable(a, b, c, d);
     case ReachOp::kPack:
       return Cut(a, s.width / 2u) | Cut(b, s.width / 2u) << (4u * s.width);
     default:

@@ -23,7 +23,7 @@ inline uint64_t Extended(uint64_t bits, const ReachStep& step) {
 }
 
 // The result of an arithmetic step, not yet cut to its width.
-uint64_t Compute(const ReachStep& step, uint64_t a, uint64_t b, uint64_t c);
+uint64_t Compute(const ReachStep& step, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 // Whether the comparison of a kSetp holds.
 bool Holds(uint64_t a, uint64_t b, const ReachStep& step);
 

@@ -11,7 +11,7 @@ namespace atp::ptx {
 // clang-format off
 enum class ReachOp : uint8_t {
   kMov, kAdd, kSub, kMul, kMulHi, kMulWide, kMad, kMadHi, kMadWide, kDiv, kRem, kMin, kMax, kAbs, kNeg,
-  kAnd, kOr, kXor, kNot, kShl, kShr, kCvt, kBfe, kSetp, kSelp, kPack, kUnpack,
+  kAnd, kOr, kXor, kNot, kShl, kShr, kCvt, kBfe, kBfi, kLop3, kSetp, kSelp, kPack, kUnpack,
   kUnknown,    // what cannot be computed: loaded, floating, from other threads
   kOwnAddress, // of shared, local or constant memory, or of a variable
   kParameterAddress, kLoadParameter,
@@ -44,7 +44,7 @@ struct ReachStep {
   Combination combination = Combination::kNone;
   uint32_t guard = kNoRegister;
   uint32_t to[2] = {kNoRegister, kNoRegister};
-  uint32_t from[3] = {kNoRegister, kNoRegister, kNoRegister};
+  uint32_t from[4] = {kNoRegister, kNoRegister, kNoRegister, kNoRegister};
   int64_t addend =
       0;  // of an address; of kLoadParameter and kParameterAddress: place in the buffer
   uint32_t bytes = 0;  // kTouch: how many, in addition to rows * from[1], where there is one

@@ -74,6 +74,10 @@ ReachOp ArithmeticOf(const Op& op) {
       return ReachOp::kShr;
     case Base::kBfe:
       return ReachOp::kBfe;
+    case Base::kBfi:
+      return ReachOp::kBfi;
+    case Base::kLop3:
+      return ReachOp::kLop3;
     case Base::kSelp:
       return ReachOp::kSelp;
     default:
@@ -406,7 +410,7 @@ class ReachCompiler {
     const bool wide = what == ReachOp::kMulWide || what == ReachOp::kMadWide;
     step.to_width = wide ? static_cast<uint8_t>(2 * step.width) : step.width;
     step.is_signed = IsSigned(op.type());
-    for (uint32_t k = 0; k < std::min(now_->count - 1, 3u); ++k) step.from[k] = Source(At(k + 1));
+    for (uint32_t k = 0; k < std::min(now_->count - 1, 4u); ++k) step.from[k] = Source(At(k + 1));
     step.to[0] = At(0).index;
     Place(step);
     return true;
@@ -444,7 +448,8 @@ class ReachCompiler {
   void KeepWhatMatters() {
     code_->steps_ = SliceOf(steps_);
     for (ReachStep& step : code_->steps_) {
-      for (uint32_t* reg : {&step.to[0], &step.to[1], &step.from[0], &step.from[1], &step.from[2]})
+      for (uint32_t* reg :
+           {&step.to[0], &step.to[1], &step.from[0], &step.from[1], &step.from[2], &step.from[3]})
         Number(reg);
     }
     code_->registers_ =

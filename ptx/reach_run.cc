@@ -32,6 +32,8 @@ bool IsIndex(ReachOp op, unsigned operand) {
     case ReachOp::kShl:
     case ReachOp::kShr:
     case ReachOp::kBfe:
+    case ReachOp::kBfi:
+    case ReachOp::kLop3:
     case ReachOp::kNeg:
     case ReachOp::kNot:
     case ReachOp::kAbs:
@@ -227,8 +229,8 @@ class ReachRun {
 
   void Calculate(const ReachStep& step, bool certain) {
     Value result;
-    uint64_t bits[3];
-    for (unsigned k = 0; k < 3; ++k) {
+    uint64_t bits[4];
+    for (unsigned k = 0; k < 4; ++k) {
       const Value& v = Read(step.from[k]);
       bits[k] = v.bits;
       result.known &= v.known;
@@ -238,7 +240,7 @@ class ReachRun {
         result.origin = difference ? kNowhere : Merge(result.origin, v.origin);
       }
     }
-    result.bits = Cut(Compute(step, bits[0], bits[1], bits[2]), step.to_width);
+    result.bits = Cut(Compute(step, bits[0], bits[1], bits[2], bits[3]), step.to_width);
     // One side can decide alone.
     const bool zero = step.op == ReachOp::kAnd, one = step.op == ReachOp::kOr && step.width == 0;
     for (unsigned k = 0; k < 2 && (zero || one) && !result.known; ++k) {

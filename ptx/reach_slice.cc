@@ -26,7 +26,8 @@ std::vector<ReachStep> SliceOf(const std::vector<ReachStep>& steps) {
   while (!pending.empty()) {
     const ReachStep& step = steps[pending.back()];
     pending.pop_back();
-    for (const uint32_t reg : {step.guard, step.from[0], step.from[1], step.from[2]}) {
+    for (const uint32_t reg :
+         {step.guard, step.from[0], step.from[1], step.from[2], step.from[3]}) {
       const auto made = makers.find(reg);
       if (reg == kNoRegister || made == makers.end()) continue;
       for (const uint32_t k : made->second) {

@@ -137,6 +137,11 @@ TEST_F(ReachOfKernels, APointerMayBeReadBackwardsFrom) {
   EXPECT_EQ(Reaches("Backwards", {{2, 1, 1}, {128, 1, 1}}, arguments), "-2048..0 0..2048");
 }
 
+TEST_F(ReachOfKernels, FieldsOfBitsMakeColumns) {
+  const Arguments arguments = Arguments().Pointer(kA).Pointer(kB).Add(512);
+  EXPECT_EQ(Reaches("Columns", {{4, 1, 1}, {256, 1, 1}}, arguments), "0..4096 0..4096");
+}
+
 TEST_F(ReachOfKernels, CallsOfOtherFunctionsAreNotFollowed) {
   EXPECT_EQ(Reaches("Calls", {}, Arguments().Pointer(kA).Pointer(kB)), "cannot be followed");
 }
