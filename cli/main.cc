@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/bound.h"
+#include "cli/budget.h"
 #include "cli/calibrate.h"
 #include "cli/convert.h"
 #include "cli/doctor.h"
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
   atp::cli::AddTopCommand(app);
   atp::cli::AddCalibrateCommand(app);
   atp::cli::AddMemoryCommands(app);
+  atp::cli::AddBudgetCommand(app);
   atp::cli::AddBoundCommand(app);
   atp::cli::AddPlanCommand(app);
   atp::cli::AddReplayCommand(app);

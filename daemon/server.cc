@@ -169,7 +169,8 @@ void Server::Serve(Place connection) {
     if (closed) connections_.erase(connection);
     return;
   }
-  const auto reply = service_.Answer(connection->user, received->message, received->bodies);
+  const auto reply = service_.Answer(connection->user, received->message, received->bodies,
+                                     protocol::ProcessOf(connection->socket));
   if (reply && !SendReply(connection->socket, *reply)) ++counters_.unanswered;
   ++counters_.served;
   connections_.erase(connection);

@@ -22,6 +22,24 @@ Json RunJson(const Store::Run& run) {
   return json;
 }
 
+Json SharesJson(const std::vector<ShareBook::Row>& rows) {
+  Json shares = Json::array();
+  for (const ShareBook::Row& row : rows) {
+    shares.push_back({{"job", row.job},
+                      {"pid", row.process},
+                      {"command", row.command},
+                      {"card", row.card},
+                      {"budget_bytes", row.budget},
+                      {"footprint_bytes", row.footprint},
+                      {"least_bytes", row.least},
+                      {"most_bytes", row.most},
+                      {"weight", row.weight},
+                      {"priority", row.priority},
+                      {"waits", row.budget == 0}});
+  }
+  return shares;
+}
+
 Json DecisionJson(const Store::Decision& decision) {
   return {{"at", decision.at},
           {"what", decision.what},
@@ -32,7 +50,8 @@ Json DecisionJson(const Store::Decision& decision) {
 
 }  // namespace
 
-std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuning* tuning) {
+std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuning* tuning,
+                       ShareBook* book) {
   const Store::Counters& c = store->counters();
   Json json = {{"version", ATP_VERSION},
                {"store",
@@ -47,7 +66,9 @@ std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuni
                  {"refused", refused},
                  {"store_errors", c.errors}}},
                {"tuning", nullptr},
+               {"shares", Json::array()},
                {"workloads", Json::array()}};
+  if (book != nullptr) json["shares"] = SharesJson(book->List(user));
   if (tuning != nullptr) {
     json["tuning"] = {{"on", tuning->on()},
                       {"searching", tuning->searching()},

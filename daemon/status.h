@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <string>
 
+#include "daemon/share_book.h"
 #include "daemon/store.h"
 #include "daemon/tuning.h"
 
 namespace atp::daemon {
 
 // Workloads are those of `user`; figures of the store are of all users.
-// `tuning`: null = there is none.
-std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuning* tuning);
+// `tuning`, `book`: null = there is none.
+std::string StatusJson(Store* store, uint32_t user, uint64_t refused, const Tuning* tuning,
+                       ShareBook* book);
 
 // The same figures, without the workloads, in Prometheus's text format (docs/metrics.md).
 struct ServerFigures {

@@ -174,6 +174,12 @@ std::optional<uint32_t> UserOf(const Fd& socket) {
   return peer.uid;
 }
 
+int ProcessOf(const Fd& socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 std::vector<std::string> SocketPaths() {
   if (const char* given = getenv("ATP_SOCKET"); given != nullptr) {
     if (given[0] == '/') return {given};

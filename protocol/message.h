@@ -16,6 +16,7 @@ namespace atp::protocol {
 inline constexpr uint32_t kMessageVersion = 1;
 inline constexpr size_t kMostPacketBytes = 16u << 10;
 inline constexpr size_t kMostBodies = 4;
+inline constexpr uint64_t kNoBudget = UINT64_MAX;
 
 // Numbers are never used again for something else.
 enum class MessageKind : uint32_t {
@@ -26,6 +27,12 @@ enum class MessageKind : uint32_t {
   kStatus = 5,   // -> kAnswer with a body: JSON (docs/daemon.md)
   kForget = 6,   // number: a workload, 0 = all of the user's -> kAnswer, number: how many
   kExport = 7,   // number: a workload -> kAnswer with its Learned
+  // body: ShareReport -> kAnswer, number: the budget in bytes; 0 = wait, kNoBudget = as if no
+  // daemon were there
+  kShare = 8,
+  // number: bytes, 0 = no limit any more; job, or 0 and text: a process number -> kAnswer, number:
+  // how many jobs that were
+  kBudget = 9,
 };
 
 struct Message {
@@ -72,6 +79,8 @@ struct Received {
 std::optional<Received> Receive(const Fd& socket, bool* closed);
 bool AwaitReadable(const Fd& socket, int milliseconds);
 std::optional<uint32_t> UserOf(const Fd& socket);  // who is at the other end, by the kernel
+// The process there as this one would name it; 0: it lives where this one cannot see.
+int ProcessOf(const Fd& socket);
 
 // Where atpd may listen, in the order to try: what ATP_SOCKET names; else of the user, then of the
 // machine. Empty: ATP_SOCKET switches it off.

@@ -131,4 +131,13 @@ void TellDaemon(protocol::Learned learned, bool at_once) {
   StartOwnThread("atp-tell", [tell, what = std::move(learned)] { tell(what); });
 }
 
+std::optional<uint64_t> AskForShare(const protocol::ShareReport& report) {
+  const Fd socket = Say(MessageKind::kShare, protocol::Write(report));
+  if (!socket || !protocol::AwaitReadable(socket, kAnswerWithin / 1ms)) return std::nullopt;
+  bool closed = false;
+  const auto received = protocol::Receive(socket, &closed);
+  if (!received || received->message.kind != MessageKind::kAnswer) return std::nullopt;
+  return received->message.number;
+}
+
 }  // namespace atp::shim

@@ -9,9 +9,11 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "protocol/learned.h"
+#include "protocol/share_report.h"
 
 namespace atp::shim {
 
@@ -39,5 +41,9 @@ class DaemonQuestion {
 // On a thread of its own, or at once by the calling thread (at exit, when no thread would come to
 // it). What was learned earlier never replaces what was learned later.
 void TellDaemon(protocol::Learned learned, bool at_once);
+
+// The budget that atpd gives for what is reported; none: no answer. Waits for it: on a thread of
+// ours, or where the program's clock stands still.
+std::optional<uint64_t> AskForShare(const protocol::ShareReport& report);
 
 }  // namespace atp::shim

@@ -213,14 +213,22 @@ void ForgetContext(CUcontext context) {
 
 void ResetDevicesAfterFork() { new (&mutex) std::mutex; }
 
+uint64_t EffectiveBudget(const Device& device) {
+  const uint64_t share = device.share.load(std::memory_order_relaxed);
+  if (share == 0) return device.budget;
+  const bool limited = Settings().budget.Of(device.ordinal).given;
+  return limited ? std::min(share, device.budget) : share;
+}
+
 uint64_t ManagedRoom(const Device& device) {
   const uint64_t native = device.native.load(std::memory_order_relaxed);
-  return device.budget > native ? device.budget - native : 0;
+  const uint64_t budget = EffectiveBudget(device);
+  return budget > native ? budget - native : 0;
 }
 
 uint64_t DeviceBudget(int ordinal) {
   const Device* device = DeviceOf(ordinal);
-  return device != nullptr ? device->budget : 0;
+  return device != nullptr ? EffectiveBudget(*device) : 0;
 }
 
 uint64_t NativeBytes(int ordinal) {

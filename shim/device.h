@@ -31,6 +31,8 @@ struct Device {
   std::atomic<bool> ever_managed{false};
   uint64_t card = 0;                     // the same in every process that uses this card
   std::atomic<uint64_t> promised{0};     // managed bytes that the ledger of host memory knows of
+  std::atomic<uint64_t> share{0};        // that atpd gives of the card; 0 = it says nothing
+  std::atomic<uint64_t> least{0};        // with less no plan is possible; 0 = not known yet
   std::atomic<uint32_t> small_frees{0};  // of packed ones, while launches are watched
 };
 
@@ -45,6 +47,9 @@ bool EachContext(bool (*visit)(CUcontext context));
 void ForgetContext(CUcontext context);
 void ResetDevicesAfterFork();
 
+// What the shim may keep resident at present: what atpd gives of a shared card, within ATP_BUDGET;
+// without that, Device::budget.
+uint64_t EffectiveBudget(const Device& device);
 // What the managed memory of a device may occupy: the budget less the plain memory beside it.
 uint64_t ManagedRoom(const Device& device);
 

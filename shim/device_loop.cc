@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "shim/card_share.h"
 #include "shim/device.h"
 #include "shim/settings.h"
 #include "shim/shimlog.h"
@@ -65,6 +66,29 @@ void DeviceLoop::OnAlloc(Allocation* allocation) {
       Settings().policy == Policy::kLearned) {
     mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
   }
+}
+
+// The budget is another one: plans were made for the old one. What they moved stays where it is
+// until the next plan, which is made where the period begins again.
+void DeviceLoop::FollowShare() {
+  Lock lock(traffic_.mutex());
+  share_seen_ = ShareVersion();
+  const uint64_t budget = DeviceBudget(device_);
+  if (budget == budget_) return;
+  budget_ = budget;
+  traffic_.SetCapacity(budget - std::min(budget, HeadRoom(budget)));
+  if (mode_ == Mode::kFits && managed_bytes_ > Capacity()) {
+    mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
+    return;
+  }
+  if (mode_ != Mode::kWatch) return;
+  EmptyInbox(lock);
+  ++happened_;
+  ++frees_;  // a plan that is being made is for the old one
+  if (schedule_ != nullptr) Break();
+  phases_.ForgetPlans();
+  memory_.Changed();
+  record_.Budget(budget_, traffic_.capacity());
 }
 
 bool DeviceLoop::StartWatching() {
@@ -180,6 +204,8 @@ void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   launched_.generation = launched_.demand = 0;
+  ShareTick(device_);
+  if (ShareVersion() != share_seen_.load(std::memory_order_relaxed)) FollowShare();
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex(), std::defer_lock);
   if (!Enter(launch, lock)) return;

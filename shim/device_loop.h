@@ -60,6 +60,7 @@ class DeviceLoop : private Traffic::Observer {
   void OnMoved(const Action& action, bool to_device) override;
   bool IsDuplicated(const Action& action) override;
   void EndReadMostly(Allocation* allocation, Lock& lock);
+  void FollowShare();
   bool Enter(const LaunchView& launch, Lock& lock);
   bool TakeInbox(Lock& lock);
   void EmptyInbox(Lock& lock);
@@ -100,7 +101,8 @@ class DeviceLoop : private Traffic::Observer {
 
   const int device_;
   const CUcontext context_;
-  const uint64_t budget_;
+  uint64_t budget_;
+  std::atomic<uint32_t> share_seen_{0};  // ShareVersion that `budget_` is of
   std::atomic<Mode> mode_{Mode::kFits};
   bool warned_ = false;
   bool turns_ = false;                // the program's thread plays the movers (lane executor)

@@ -52,6 +52,8 @@ void DeviceLoop::ServeOnDemand(const LaunchView& launch, Lock& lock) {
 // there is, so what it costs says nothing about the budget.
 bool DeviceLoop::PlainKeepsToBudget() const {
   const Device* device = DeviceOf(device_);
+  // Nor does it keep to a part of a shared card.
+  if (device != nullptr && device->share.load(std::memory_order_relaxed) != 0) return false;
   return device == nullptr || device->free_at_start <= budget_ + budget_ / 20;
 }
 

@@ -1,9 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a period that has been seen to the plan of its phase.
+#include <algorithm>
+
+#include "shim/device.h"
 #include "shim/device_loop.h"
 #include "shim/settings.h"
+#include "shim/tracker.h"
 
 namespace atp::shim {
+namespace {
+
+// What the launch that touches the most has to have on the device.
+uint64_t LargestLaunch(const policy::SeenPeriod& seen) {
+  uint64_t largest = 0;
+  std::vector<std::pair<uint32_t, uint64_t>> ranges;  // allocation, bytes of it
+  for (const policy::SeenLaunch& launch : seen.launches) {
+    ranges.clear();
+    for (uint32_t t = launch.first_touch; t < launch.first_touch + launch.touch_count; ++t) {
+      const policy::SeenTouch& touch = seen.touches[t];
+      const uint64_t whole = seen.allocations[touch.allocation];
+      ranges.emplace_back(touch.allocation, touch.bytes == 0 ? whole : touch.bytes);
+    }
+    std::sort(ranges.begin(), ranges.end());
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const bool last = i + 1 == ranges.size() || ranges[i + 1].first != ranges[i].first;
+      if (last) bytes += RoundUpToGranule(ranges[i].second);
+    }
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+}  // namespace
 
 // A plan that is ready goes to its phase, and runs at once when that is `now`, which begins here.
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
@@ -42,6 +71,12 @@ void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock,
 
 void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
                       std::shared_ptr<const Schedule> grown_from) {
+  if (Device* device = DeviceOf(device_)) {
+    // With some of it for moves under way.
+    const uint64_t largest = LargestLaunch(period.seen), native = NativeBytes(device_);
+    const uint64_t least = largest + largest / 4 + native + (budget_ - traffic_.capacity());
+    if (least > device->least.load()) device->least.store(least);
+  }
   PlanInput input;
   input.period = std::move(period);
   input.link = traffic_.meter().Link();

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "shim/access_stats.h"
+#include "shim/card_share.h"
 #include "shim/host_promise.h"
 #include "shim/placement.h"
 #include "shim/reentry.h"
@@ -51,6 +52,7 @@ void AfterForkInChild() {
   t_hook_depth = 0;
   if (g_state.load() == State::kCold) return;
   ResetPromisesAfterFork();
+  ResetShareAfterFork();
   const bool fresh = !context_in_use.load();
   if (fresh) ResetPlacementAfterFork();
   g_state.store(fresh ? State::kCold : State::kPassive);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "shim/access_stats.h"
+#include "shim/card_share.h"
 #include "shim/device_loop.h"
 #include "shim/settings.h"
 
@@ -93,6 +94,7 @@ void LoopOnStreamDestroy(CUstream stream) {
 }
 
 void LoopStop() {
+  ShareStop();
   ForEachLoop([](DeviceLoop* loop) { loop->Stop(); });
 }
 

@@ -148,6 +148,12 @@ void LoopRecord::Open(int device, uint64_t budget, uint64_t capacity) {
   std::atomic_ref(out_->used).store(1, std::memory_order_release);
 }
 
+void LoopRecord::Budget(uint64_t budget, uint64_t capacity) {
+  if (out_ == nullptr) return;
+  out_->budget_bytes = budget;
+  out_->capacity_bytes = capacity;
+}
+
 void LoopRecord::Append(const RunRecordRow& row) {
   out_->row[out_->rows % protocol::kRunRecordRows] = row;
   Publish(&out_->rows, out_->rows + 1);

@@ -26,6 +26,7 @@ class LoopRecord {
 
   // Memory will have to move from now on. `capacity`: the budget less head-room.
   void Open(int device, uint64_t budget, uint64_t capacity);
+  void Budget(uint64_t budget, uint64_t capacity);  // from now on
 
   // An iteration begins, and with it the one before has ended.
   struct Start {

@@ -2,6 +2,7 @@
 #include "shim/managed.h"
 
 #include "shim/capture.h"
+#include "shim/card_share.h"
 #include "shim/host_promise.h"
 #include "shim/idle_ranges.h"
 #include "shim/lifecycle.h"
@@ -20,17 +21,6 @@ namespace {
 
 bool Learned() { return Settings().policy == Policy::kLearned; }
 
-// The loop keeps head-room of its own below the budget; watching starts a little earlier, so that
-// it never misses a launch.
-void WatchIfNear(const Device& device) {
-  if (Watching()) return;
-  const uint64_t room = ManagedRoom(device);
-  const uint64_t margin = room / 8 + kGranule;
-  const bool near = device.managed.load(std::memory_order_relaxed) + margin > room;
-  if (!near && Settings().trace_file[0] == '\0') return;
-  if (Learned()) g_watching.store(true, std::memory_order_relaxed);
-}
-
 // Without a policy nobody else says it.
 void SayOnceThatMemoryMoves(const Device& device) {
   static std::atomic<bool> said{false};
@@ -46,12 +36,25 @@ void SayOnceThatMemoryMoves(const Device& device) {
 
 void StartLoopOnce(int device, CUcontext context) {
   static std::atomic<bool> started[kMaxDevices];
-  if (Learned() && !started[device].exchange(true)) LoopStart(device, context);
+  if (!Learned() || started[device].exchange(true)) return;
+  LoopStart(device, context);
 }
 
 }  // namespace
 
+// The loop keeps head-room of its own below the budget; watching starts a little earlier, so that
+// it never misses a launch.
+void WatchIfNear(const Device& device) {
+  if (Watching()) return;
+  const uint64_t room = ManagedRoom(device);
+  const uint64_t margin = room / 8 + kGranule;
+  const bool near = device.managed.load(std::memory_order_relaxed) + margin > room;
+  if (!near && Settings().trace_file[0] == '\0') return;
+  if (Learned()) g_watching.store(true, std::memory_order_relaxed);
+}
+
 bool TakeShare(Device* device, uint64_t bytes) {
+  ShareStart(device);
   const uint64_t already = device->managed.fetch_add(bytes, std::memory_order_relaxed);
   if (!Promised(*device, already + bytes) && !RaisePromise(device, already, bytes)) {
     device->managed.fetch_sub(bytes, std::memory_order_relaxed);

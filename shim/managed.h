@@ -17,6 +17,8 @@ namespace atp::shim {
 // Launches need to be looked at: managed memory is near the budget of some device, or a trace is
 // wanted. Never goes back.
 extern std::atomic<bool> g_watching;
+// Begins to, where it is near that.
+void WatchIfNear(const Device& device);
 inline bool Watching() { return g_watching.load(std::memory_order_relaxed); }
 
 // Counts bytes as managed memory of the device. False: neither the device nor the host's share

@@ -69,6 +69,7 @@ class Traffic {
   std::mutex& mutex() { return mutex_; }
   HintPort& port() { return *port_; }
   uint64_t capacity() const { return capacity_; }
+  void SetCapacity(uint64_t capacity) { capacity_ = capacity; }
   // What is left of the capacity for the program's managed memory: plain memory takes from it.
   void SetRoom(uint64_t room) { room_ = room; }
 
@@ -139,7 +140,7 @@ class Traffic {
 
   std::mutex mutex_;
   HintPort* port_;
-  const uint64_t capacity_;
+  uint64_t capacity_;
   uint64_t room_;
   Observer* observer_ = nullptr;
   Counters counters_;

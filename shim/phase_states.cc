@@ -78,4 +78,13 @@ void PhaseStates::ForgetWhatFits() {
   for (PhaseState& state : states_) state.fits = false;
 }
 
+void PhaseStates::ForgetPlans() {
+  for (PhaseState& state : states_) {
+    state.schedule = state.best = nullptr;
+    state.best_seconds = 0;
+    state.settled = state.fits = state.given_up = false;
+    state.slower = 0;
+  }
+}
+
 }  // namespace atp::shim

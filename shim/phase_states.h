@@ -52,6 +52,7 @@ class PhaseStates {
   // Its plans name the allocation no more.
   void Forget(const Allocation* allocation);
   void ForgetWhatFits();  // more memory is in use now
+  void ForgetPlans();     // the budget is another one now
   const std::list<PhaseState>& all() const { return states_; }
 
  private:

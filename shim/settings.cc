@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "frameworks/profiles.h"
+#include "protocol/share_report.h"
 #include "shim/shimlog.h"
 
 namespace atp::shim {
@@ -32,6 +33,23 @@ bool ParsePolicy(const char* text, Configuration* s) {
   } else {
     return false;
   }
+  return true;
+}
+
+bool ParseWeight(const char* text, Configuration* s) {
+  char* end = nullptr;
+  s->weight = strtod(text, &end);
+  const bool good = end != text && *end == '\0' && s->weight >= protocol::kLeastWeight &&
+                    s->weight <= protocol::kMostWeight;
+  if (!good) s->weight = 1;
+  return good;
+}
+
+bool ParsePriority(const char* text, Configuration* s) {
+  char* end = nullptr;
+  const long priority = strtol(text, &end, 10);
+  if (end == text || *end != '\0' || labs(priority) > protocol::kMostPriority) return false;
+  s->priority = static_cast<int>(priority);
   return true;
 }
 
@@ -111,6 +129,8 @@ constexpr struct {
     {"ATP_LEDGER", "off or the absolute name of a file", ParseLedger},
     {"ATP_WAIT", "a duration (30s, 500ms, 2m) or off",
      [](const char* t, Configuration* s) { return ParseDuration(t, &s->wait_ms); }},
+    {"ATP_WEIGHT", "a number from 0.01 to 100", ParseWeight},
+    {"ATP_PRIORITY", "a whole number from -100 to 100", ParsePriority},
     {"ATP_REPORT_MEMORY", "physical, virtual or a size", ParseReportMemory},
     // Read before main (framework_profile.cc); here only to say that a value is not understood.
     {"ATP_FRAMEWORK", "auto, off, or frameworks of docs/frameworks.md (torch-async)",

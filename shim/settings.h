@@ -59,6 +59,8 @@ struct Configuration {
   Policy policy = Policy::kLearned;
   DeviceSizes budget;
   Size host_budget;
+  double weight = 1;  // on a shared card, against other jobs of the same priority
+  int priority = 0;
   ReportMemory report_memory = ReportMemory::kPhysical;
   Size report_size;
   uint32_t disabled = 0;
@@ -67,10 +69,10 @@ struct Configuration {
   char trace_file[512] = "";
   char report_file[512] = "";
   bool access_stats = false;
-  char access_file[512] = "";  // empty: the log
-  bool no_ledger = false;      // ATP_LEDGER=off
-  char ledger_file[512] = "";  // empty: the usual one (host_ledger.h)
-  uint64_t wait_ms = 0;
+  char access_file[512] = "";    // empty: the log
+  bool no_ledger = false;        // ATP_LEDGER=off
+  char ledger_file[512] = "";    // empty: the usual one (host_ledger.h)
+  uint64_t wait_ms = 0;          // ATP_WAIT: for room on the card or in the host's memory
   bool no_record = false;        // ATP_RECORD=off
   char record_folder[512] = "";  // of the record file; empty = the first of the usual ones
   char native_sites[512] = "";   // beginnings of file names of libraries, separated by commas

@@ -53,7 +53,8 @@ CUresult Driver::Init() {
 }
 
 CUresult Driver::Build(std::string* error) {
-  machine_ = Machine::Create(settings_.machine, error);
+  machine_ = settings_.card.socket.empty() ? Machine::Create(settings_.machine, error)
+                                           : JoinCard(settings_.card, settings_.machine, error);
   if (!machine_) return CUDA_ERROR_INVALID_VALUE;
   uint64_t device_bytes = 0;
   for (int i = 0; i < settings_.machine.devices; ++i)

@@ -71,6 +71,11 @@ Settings Settings::FromEnvironment() {
   s.machine.devices = static_cast<int>(devices);
   s.driver_version = static_cast<int>(version);
   s.threads = static_cast<unsigned>(threads);
+  if (const std::string card = Variable("ATP_SIM_CARD"), start = Variable("ATP_SIM_START");
+      !card.empty() && !ParseCardPlace(card, start, &s.card)) {
+    Complain(&s, "ATP_SIM_CARD", card + " ATP_SIM_START=" + start,
+             "a socket of simcard, with a number behind a comma or without, and milliseconds");
+  }
   s.machine.overrides = Variable("ATP_SIM_SET");
   s.concurrent_managed = !IsOff(Variable("ATP_SIM_CMA"));
   s.managed = !IsOff(Variable("ATP_SIM_MANAGED"));

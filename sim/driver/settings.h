@@ -8,13 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "sim/card/remote_machine.h"
 #include "sim/machine/machine.h"
 
 namespace atp::sim {
 
 struct Settings {
   MachineConfig
-      machine;  // ATP_SIM_GPU, ATP_SIM_MEMORY, ATP_SIM_HOST_MEMORY, ATP_SIM_DEVICES, ATP_SIM_SET
+      machine;     // ATP_SIM_GPU, ATP_SIM_MEMORY, ATP_SIM_HOST_MEMORY, ATP_SIM_DEVICES, ATP_SIM_SET
+  CardPlace card;  // ATP_SIM_CARD, ATP_SIM_START
   int driver_version = 13000;      // ATP_SIM_DRIVER: 1000 * major + 10 * minor
   unsigned threads = 0;            // ATP_SIM_THREADS: interpreter threads, 0 = all cores
   bool concurrent_managed = true;  // ATP_SIM_CMA=0: devices without page faults

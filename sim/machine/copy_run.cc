@@ -32,7 +32,7 @@ Time CopyRun::StartPiece(Time now) {
   uint64_t bytes = std::min(work_.bytes - offset_, kBlockBytes);
   Pass pass;
   pass.now = now;
-  pass.cpu = world_.lock.ReadFrom(now);
+  pass.cpu = lock_.ReadFrom(now);
   pass.cause = Cause::kEngineFault;
   uint64_t remote_in = 0, remote_out = 0;
   bool host_only = work_.kind == CopyKind::kHostToHost;
@@ -81,7 +81,7 @@ bool CopyRun::Reach(Pass* pass, uint64_t address, uint64_t bytes, bool write,
     unified.Access(&block, write ? PageMask() : pages, write ? pages : PageMask());
     return true;
   });
-  if (faulted) world_.lock.HoldRead(pass->cpu);
+  if (faulted) lock_.HoldRead(pass->cpu);
   return fits;
 }
 

@@ -13,7 +13,7 @@ namespace atp::sim {
 class CopyRun : public Run {
  public:
   CopyRun(World* world, int device, const CopyWork& work)
-      : world_(*world), device_(device), work_(work) {}
+      : world_(*world), lock_(world->locks[CurrentMember()]), device_(device), work_(work) {}
 
   Time Step(Time now) override;
 
@@ -24,6 +24,7 @@ class CopyRun : public Run {
   void PushLink(Time now, Time start, Direction direction, uint64_t bytes, bool staged);
 
   World& world_;
+  SpaceLock& lock_;
   const int device_;
   const CopyWork work_;
   bool started_ = false;

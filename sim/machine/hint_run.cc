@@ -6,7 +6,8 @@
 namespace atp::sim {
 
 MachineStatus PerformHint(World* world, Pass* pass, const Hint& hint) {
-  pass->cpu = world->lock.ReadFrom(pass->cpu);
+  SpaceLock& lock = world->locks[MemberOf(hint.address)];
+  pass->cpu = lock.ReadFrom(pass->cpu);
   pass->cause = Cause::kPrefetch;
   MachineStatus status = MachineStatus::kOk;
   if (hint.discard) {
@@ -20,7 +21,7 @@ MachineStatus PerformHint(World* world, Pass* pass, const Hint& hint) {
                  ? world->unified.PrefetchToHost(pass, hint.address, hint.bytes)
                  : world->unified.PrefetchToDevice(pass, hint.address, hint.bytes, hint.location);
   }
-  world->lock.HoldRead(pass->cpu);
+  lock.HoldRead(pass->cpu);
   if (hint.prefetch && hint.location == kHost) {
     // The thread has waited for every copy: when the call returns the stream is idle again, and the
     // next hint on it is not a deferred one.
@@ -34,14 +35,15 @@ MachineStatus PerformHint(World* world, Pass* pass, const Hint& hint) {
 Time DeferredHintRun::Step(Time now) {
   if (wanted_ < 0) wanted_ = now + world_.costs.deferral;
   if (!performed_) {
-    Time start = std::max(wanted_, world_.deferral_free);
+    Time& free = world_.deferral_free[MemberOf(hint_.address)];
+    Time start = std::max(wanted_, free);
     if (start > now) return start;
     performed_ = true;
     Pass pass;
     pass.now = now;
     pass.cpu = now;
     PerformHint(&world_, &pass, hint_);
-    world_.deferral_free = pass.cpu;
+    free = pass.cpu;
     done_ = pass.done;
   }
   Time end = world_.link.Resolve(done_);

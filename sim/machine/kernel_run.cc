@@ -46,6 +46,7 @@ Time KernelRun::Finish(Time now) {
                            {fault_time_, faults_, world_.unified.resident_bytes(device_)});
   }
   world_.stats.busy[device_] += now - started_;
+  CountComputing(false);
   return kDone;
 }
 
@@ -63,8 +64,17 @@ Time KernelRun::Compute(Time now, size_t first, size_t last) {
   is_rest_ = false;
   compute_start_ = now;
   compute_end_ = last;
-  Time end = now + Boundary(last) - Boundary(first);
+  CountComputing(true);
+  Time end = now + sharers_ * (Boundary(last) - Boundary(first));
   return end > now ? end : Step(now);
+}
+
+// The share is that of the moment when a stretch of computing begins, and holds to its end.
+void KernelRun::CountComputing(bool computes) {
+  int& computing = world_.computing[static_cast<size_t>(device_)];
+  computing += (computes ? 1 : 0) - (computes_ ? 1 : 0);
+  computes_ = computes;
+  if (computes) sharers_ = computing;
 }
 
 // Looks again at the next wave boundary: the waves after it may miss what has left.
@@ -72,7 +82,7 @@ Time KernelRun::PagesLost(Time now, Time wake) {
   must_look_ = true;
   if (state_ != State::kComputing || is_rest_ || compute_end_ - wave_ <= 1) return wake;
   for (size_t wave = wave_ + 1; wave < compute_end_; ++wave) {
-    Time end = compute_start_ + Boundary(wave) - Boundary(wave_);
+    Time end = compute_start_ + sharers_ * (Boundary(wave) - Boundary(wave_));
     if (end < now) continue;
     compute_end_ = wave;
     return end > now ? end : now;
@@ -156,7 +166,8 @@ Time KernelRun::FinishWave(Time now) {
   compute_start_ = now;
   compute_end_ = wave_ + 1;
   Time share = Boundary(wave_ + 1) - Boundary(wave_);
-  Time end = now + std::max<Time>(0, share - credit_);
+  CountComputing(true);
+  Time end = now + sharers_ * std::max<Time>(0, share - credit_);
   if (remote_reads_ + remote_writes_ > 0) {
     double per_page = static_cast<double>(kPageBytes);
     uint64_t touches = 0;
@@ -185,11 +196,13 @@ Time KernelRun::FinishWave(Time now) {
 
 Time KernelRun::Batch(Time now) {
   state_ = State::kFaulting;
+  CountComputing(false);
   int faults = 0;
   std::vector<Group> groups = NextFaults(&faults);
   Pass pass;
   pass.now = now;
-  pass.cpu = world_.lock.ReadFrom(now) + world_.costs.fault_batch;
+  Time& service_free = world_.fault_service_free[static_cast<size_t>(device_)];
+  pass.cpu = std::max(lock_.ReadFrom(now), service_free) + world_.costs.fault_batch;
   pass.serial = true;
   world_.stats.gpu_faults += static_cast<uint64_t>(faults);
   faults_ += static_cast<uint64_t>(faults);
@@ -207,10 +220,11 @@ Time KernelRun::Batch(Time now) {
     world_.health[static_cast<size_t>(device_)] = MachineStatus::kContextDead;
     break;
   }
-  world_.lock.HoldRead(pass.cpu);
+  lock_.HoldRead(pass.cpu);
   batch_cpu_ = pass.cpu;
   batch_done_ = pass.done;
-  return std::max(batch_cpu_, world_.link.Resolve(batch_done_)) + world_.costs.replay;
+  service_free = std::max(batch_cpu_, world_.link.Resolve(batch_done_)) + world_.costs.replay;
+  return service_free;
 }
 
 bool KernelRun::ServeGroup(Pass* pass, const Group& group) {

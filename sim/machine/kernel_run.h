@@ -5,6 +5,7 @@
 // each wave faults in batches until all of its pages have been there once: up to 256 faults, taken
 // in turn from segments of the wave (one for two multiprocessors, which share a path to the MMU),
 // served serially, then replayed. Part of the wave's computing goes on meanwhile (fault_overlap).
+// Kernels of several programs take turns in short slices: each goes at an even share of its rate.
 // Made and stepped by the scheduler.
 #pragma once
 
@@ -18,7 +19,11 @@ namespace atp::sim {
 class KernelRun : public Run {
  public:
   KernelRun(World* world, int device, KernelWork work)
-      : world_(*world), device_(device), work_(std::move(work)) {}
+      : world_(*world),
+        lock_(world->locks[CurrentMember()]),
+        device_(device),
+        work_(std::move(work)) {}
+  ~KernelRun() override { CountComputing(false); }
 
   Time Step(Time now) override;
   Time PagesLost(Time now, Time wake) override;
@@ -39,6 +44,7 @@ class KernelRun : public Run {
 
   Time Continue(Time now);
   Time Compute(Time now, size_t first, size_t last);
+  void CountComputing(bool computes);
   bool AllThere(Time now);
   void Collect(std::span<const PageTouch> pages, uint64_t stamp, std::vector<WaveBlock>* blocks,
                std::vector<uint32_t>* order);
@@ -61,6 +67,7 @@ class KernelRun : public Run {
   Time Finish(Time now);
 
   World& world_;
+  SpaceLock& lock_;
   const int device_;
   KernelWork work_;
   State state_ = State::kNew;
@@ -74,6 +81,8 @@ class KernelRun : public Run {
   size_t compute_end_ = 0;
   Time compute_start_ = 0;
   bool is_rest_ = false;
+  bool computes_ = false;  // counted among those that do
+  Time sharers_ = 1;       // so many programs' kernels computed when it began to
   Ready remote_done_;
   // The wave that faults.
   std::vector<WaveBlock> blocks_;

@@ -6,11 +6,13 @@
 // moments, so that other lanes' hints interleave with them.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "sim/machine/costs.h"
 #include "sim/machine/link.h"
 #include "sim/machine/machine.h"
+#include "sim/machine/member.h"
 #include "sim/machine/stats.h"
 #include "sim/machine/timeline.h"
 #include "sim/machine/unified/unified.h"
@@ -39,7 +41,9 @@ struct World {
         shape(shape_in),
         link(devices, rates, &timeline),
         unified(costs, &link, &stats, devices, device_bytes, host_bytes),
-        health(static_cast<size_t>(devices), MachineStatus::kOk) {}
+        health(static_cast<size_t>(devices), MachineStatus::kOk),
+        computing(static_cast<size_t>(devices), 0),
+        fault_service_free(static_cast<size_t>(devices), 0) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -49,9 +53,12 @@ struct World {
   Timeline timeline;
   Interconnect link;
   Unified unified;
-  SpaceLock lock;
-  Time deferral_free = 0;  // the driver's one thread for hints on busy streams
+  std::array<SpaceLock, kMostMembers> locks;
+  // The driver's one thread for hints on busy streams.
+  std::array<Time, kMostMembers> deferral_free{};
   std::vector<MachineStatus> health;
+  std::vector<int> computing;  // by device: kernels that compute, at most one of each program
+  std::vector<Time> fault_service_free;  // by device: its one thread for batches of faults
 };
 
 class Run {

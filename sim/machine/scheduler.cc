@@ -11,20 +11,39 @@ constexpr StreamId kNoStream = UINT32_MAX;
 }  // namespace
 
 Scheduler::Scheduler(World* world, int devices)
-    : world_(*world),
-      computing_(static_cast<size_t>(devices), kNoStream),
-      seen_losses_(static_cast<size_t>(devices), 0) {
-  for (int device = 0; device < devices; ++device) {
+    : world_(*world), devices_(static_cast<size_t>(devices)) {
+  AddMember(0);
+}
+
+void Scheduler::AddMember(Member member) {
+  while (legacy_.size() < (member + 1) * devices_) {
     Stream stream;
-    stream.device = device;
+    stream.device = DeviceOfSlot(legacy_.size());
+    stream.owner = static_cast<Member>(legacy_.size() / devices_);
     stream.is_legacy = true;
+    legacy_.push_back(StreamCount());
+    computing_.push_back(kNoStream);
+    seen_losses_.push_back(world_.unified.losses(stream.device));
     streams_.push_back(std::move(stream));
   }
+}
+
+void Scheduler::DropMember(Member member) {
+  for (StreamId id = 0; id < StreamCount(); ++id) {
+    Stream& stream = streams_[id];
+    if (stream.owner != member) continue;
+    computing_[SlotOf(stream)] = kNoStream;
+    stream.queue.clear();
+    stream.last_completed = stream.last_submitted;
+    active_.erase(id);
+  }
+  must_scan_ = true;
 }
 
 StreamId Scheduler::NewStream(int device, bool blocks_with_legacy) {
   Stream stream;
   stream.device = device;
+  stream.owner = CurrentMember();
   stream.blocks_with_legacy = blocks_with_legacy;
   streams_.push_back(std::move(stream));
   return static_cast<StreamId>(streams_.size() - 1);
@@ -34,7 +53,7 @@ void Scheduler::AddLegacyDependencies(const Stream& stream, Operation* operation
   if (!stream.is_legacy && !stream.blocks_with_legacy) return;
   for (StreamId id : active_) {
     const Stream& other = streams_[id];
-    if (&other == &stream || other.device != stream.device) continue;
+    if (&other == &stream || SlotOf(other) != SlotOf(stream)) continue;
     bool ordered = stream.is_legacy ? other.blocks_with_legacy : other.is_legacy;
     if (ordered) operation->depends.emplace_back(id, other.last_submitted);
   }
@@ -93,17 +112,17 @@ void Scheduler::StartEligible() {
         Start(id);
         continue;
       }
-      StreamId& best = next[static_cast<size_t>(streams_[id].device)];
+      StreamId& best = next[SlotOf(streams_[id])];
       auto rank = [&](StreamId s) {
         const Operation& operation = streams_[s].queue.front();
         return std::make_pair(operation.eligible, operation.sequence);
       };
       if (best == kNoStream || rank(id) < rank(best)) best = id;
     }
-    for (size_t device = 0; device < next.size(); ++device) {
-      if (next[device] == kNoStream || computing_[device] != kNoStream) continue;
-      computing_[device] = next[device];
-      Start(next[device]);
+    for (size_t slot = 0; slot < next.size(); ++slot) {
+      if (next[slot] == kNoStream || computing_[slot] != kNoStream) continue;
+      computing_[slot] = next[slot];
+      Start(next[slot]);
     }
   }
 }
@@ -128,7 +147,7 @@ void Scheduler::Complete(StreamId id) {
   Stream& stream = streams_[id];
   Operation& head = stream.queue.front();
   if (head.records != nullptr) *head.records = {true, now_};
-  if (head.is_kernel) computing_[static_cast<size_t>(stream.device)] = kNoStream;
+  if (head.is_kernel) computing_[SlotOf(stream)] = kNoStream;
   if (head.run != nullptr && head.is_counted) world_.stats.streams[id] += now_ - head.started;
   stream.last_completed = head.sequence;
   stream.last_end = now_;
@@ -138,11 +157,11 @@ void Scheduler::Complete(StreamId id) {
 }
 
 void Scheduler::NotePagesLost() {
-  for (size_t device = 0; device < computing_.size(); ++device) {
-    uint64_t losses = world_.unified.losses(static_cast<int>(device));
-    if (losses == seen_losses_[device]) continue;
-    seen_losses_[device] = losses;
-    StreamId id = computing_[device];
+  for (size_t slot = 0; slot < computing_.size(); ++slot) {
+    uint64_t losses = world_.unified.losses(DeviceOfSlot(slot));
+    if (losses == seen_losses_[slot]) continue;
+    seen_losses_[slot] = losses;
+    StreamId id = computing_[slot];
     if (id == kNoStream || streams_[id].queue.empty()) continue;
     Operation& head = streams_[id].queue.front();
     if (head.started < 0 || head.wake == kNever) continue;
@@ -151,26 +170,34 @@ void Scheduler::NotePagesLost() {
   }
 }
 
-bool Scheduler::AdvanceOnce(Time limit) {
-  StartEligible();
-  while (!timers_.empty()) {
-    Timer timer = timers_.top();
-    if (timer.at > limit) return false;
-    timers_.pop();
-    Stream& stream = streams_[timer.stream];
-    if (stream.queue.empty() || stream.queue.front().sequence != timer.sequence) continue;
-    Operation& head = stream.queue.front();
-    if (head.wake != timer.at) continue;  // moved
-    now_ = std::max(now_, timer.at);
-    if (head.started >= 0) {
-      Go(timer.stream);
-    } else {
-      must_scan_ = true;
+// Timers of what has ended or moved. False: none is left.
+bool Scheduler::DropStale() {
+  for (; !timers_.empty(); timers_.pop()) {
+    const Timer& timer = timers_.top();
+    const Stream& stream = streams_[timer.stream];
+    if (!stream.queue.empty() && stream.queue.front().sequence == timer.sequence &&
+        stream.queue.front().wake == timer.at) {
+      return true;
     }
-    StartEligible();
-    return true;
   }
   return false;
+}
+
+bool Scheduler::AdvanceOnce(Time limit) {
+  StartEligible();
+  const Time next = DropStale() ? timers_.top().at : kNever;
+  if (turns_ != nullptr && turns_->Await(std::min(next, limit))) return true;
+  if (next == kNever || next > limit) return false;
+  const Timer timer = timers_.top();
+  timers_.pop();
+  now_ = std::max(now_, timer.at);
+  if (streams_[timer.stream].queue.front().started >= 0) {
+    Go(timer.stream);
+  } else {
+    must_scan_ = true;
+  }
+  StartEligible();
+  return true;
 }
 
 void Scheduler::AdvanceTo(Time time) {

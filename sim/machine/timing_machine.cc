@@ -52,7 +52,9 @@ TimingMachine::TimingMachine(const MachineConfig& config, const Costs& costs,
                              const DeviceShape& shape)
     : config_(config),
       world_(costs, RatesOf(costs), config.devices, shape.total_bytes, config.host_bytes, shape),
-      scheduler_(&world_, config.devices) {}
+      scheduler_(&world_, config.devices) {
+  for (auto& pinned : pinned_) pinned.resize(static_cast<size_t>(config.devices));
+}
 
 const DeviceShape& TimingMachine::Shape(int device) const {
   (void)device;  // all cards of a machine are alike
@@ -65,7 +67,9 @@ Time TimingMachine::KernelTime(int device, const LaunchConfig& config,
 }
 
 Lane TimingMachine::NewLane(Time start) {
+  if (takes_turns_) start = std::max(start, scheduler_.now());
   lanes_.push_back(start);
+  lane_owners_.push_back(CurrentMember());
   return static_cast<Lane>(lanes_.size() - 1);
 }
 
@@ -98,6 +102,9 @@ MachineStatus TimingMachine::AllocDevice(Lane lane, int device, uint64_t bytes) 
   MachineStatus status = world_.unified.PinDeviceMemory(&pass, device, bytes);
   resource_lock_until_ = pass.cpu;
   lanes_[lane] += pass.cpu - at;
+  if (status == MachineStatus::kOk) {
+    pinned_[CurrentMember()][static_cast<size_t>(device)] += bytes;
+  }
   scheduler_.NotePagesLost();
   return status;
 }
@@ -105,6 +112,7 @@ MachineStatus TimingMachine::AllocDevice(Lane lane, int device, uint64_t bytes) 
 void TimingMachine::FreeDevice(Lane lane, int device, uint64_t bytes) {
   CatchUp(lane);
   world_.unified.memory(device).Unpin(bytes);
+  pinned_[CurrentMember()][static_cast<size_t>(device)] -= bytes;
 }
 
 MemoryInfo TimingMachine::Info(int device) const {
@@ -114,16 +122,17 @@ MemoryInfo TimingMachine::Info(int device) const {
 
 void TimingMachine::AddManaged(Lane lane, uint64_t address, uint64_t bytes) {
   Time at = CatchUp(lane);
-  Time start = world_.lock.WriteFrom(at);  // mmap waits for hints in progress
+  Time start = world_.locks[MemberOf(address)].WriteFrom(at);  // mmap waits for hints in progress
   lanes_[lane] += start - at;
   world_.unified.space().Add(address, bytes);
 }
 
 void TimingMachine::RemoveManaged(Lane lane, uint64_t address) {
   Time at = CatchUp(lane);
-  Pass pass = NewPass(at, world_.lock.WriteFrom(at));
+  SpaceLock& space_lock = world_.locks[MemberOf(address)];
+  Pass pass = NewPass(at, space_lock.WriteFrom(at));
   world_.unified.RemoveRange(&pass, address);
-  world_.lock.HoldWrite(pass.cpu);
+  space_lock.HoldWrite(pass.cpu);
   lanes_[lane] += pass.cpu - at;
   scheduler_.NotePagesLost();
 }
@@ -180,9 +189,10 @@ MachineStatus TimingMachine::Advise(Lane lane, uint64_t address, uint64_t bytes,
   if (!known || bytes == 0 || !world_.unified.space().Covers(address, bytes)) {
     return MachineStatus::kInvalidValue;
   }
-  Pass pass = NewPass(at, world_.lock.WriteFrom(at) + world_.costs.advise_call);
+  SpaceLock& space_lock = world_.locks[MemberOf(address)];
+  Pass pass = NewPass(at, space_lock.WriteFrom(at) + world_.costs.advise_call);
   world_.unified.Advise(&pass, address, bytes, advice, location);
-  world_.lock.HoldWrite(pass.cpu);
+  space_lock.HoldWrite(pass.cpu);
   lanes_[lane] += pass.cpu - at;
   world_.timeline.Call(std::max(location, 0), lane, "advise", address, bytes, at, pass.cpu);
   scheduler_.NotePagesLost();
@@ -198,10 +208,11 @@ void TimingMachine::FlushTimeline() {
 
 MachineStatus TimingMachine::HostAccess(Lane lane, uint64_t address, uint64_t bytes, bool write) {
   Time at = CatchUp(lane);
-  Pass pass = NewPass(at, world_.lock.ReadFrom(at));
+  SpaceLock& space_lock = world_.locks[MemberOf(address)];
+  Pass pass = NewPass(at, space_lock.ReadFrom(at));
   pass.cause = Cause::kHostFault;
   MachineStatus status = world_.unified.HostAccess(&pass, address, bytes, write);
-  world_.lock.HoldRead(pass.cpu);
+  space_lock.HoldRead(pass.cpu);
   lanes_[lane] += pass.cpu - at;
   scheduler_.NotePagesLost();
   return status;
@@ -229,13 +240,52 @@ void TimingMachine::SetPeerAccess(int device, int peer, bool enabled) {
   world_.unified.SetPeerAccess(device, peer, enabled);
 }
 
-std::string TimingMachine::StatsJson() {
-  while (scheduler_.AdvanceOnce(kNever)) {
+void TimingMachine::TakeTurns(Turns* turns) {
+  takes_turns_ = turns != nullptr;
+  scheduler_.TakeTurns(turns);
+}
+
+void TimingMachine::DropMember(Member member) {
+  scheduler_.DropMember(member);
+  std::vector<uint64_t> ranges;
+  world_.unified.space().ForAll([&](const Block& block) {
+    const uint64_t address =
+        block.slot * kBlockBytes + static_cast<uint64_t>(block.valid.Next(0)) * kPageBytes;
+    if (MemberOf(address) == member) ranges.push_back(address);
+  });
+  Pass pass = NewPass(scheduler_.now(), scheduler_.now());
+  for (uint64_t address : ranges) world_.unified.RemoveRange(&pass, address);
+  for (int device = 0; device < config_.devices; ++device) {
+    uint64_t& pinned = pinned_[member][static_cast<size_t>(device)];
+    world_.unified.memory(device).Unpin(pinned);
+    pinned = 0;
   }
+  scheduler_.NotePagesLost();
+}
+
+// Finishes what has been submitted: of several programs, by the current one.
+void TimingMachine::Drain() {
+  if (!takes_turns_) {
+    while (scheduler_.AdvanceOnce(kNever)) {
+    }
+    return;
+  }
+  for (StreamId stream = 0; stream < scheduler_.StreamCount(); ++stream) {
+    if (scheduler_.OwnerOf(stream) != CurrentMember()) continue;
+    while (!scheduler_.IsEmpty(stream) && scheduler_.AdvanceOnce(kNever)) {
+    }
+  }
+}
+
+// What is counted is the machine's; the time is the program's own.
+std::string TimingMachine::StatsJson() {
+  Drain();
   StatsFrame frame;
   frame.profile = config_.profile;
-  frame.total = scheduler_.now();
-  for (Time lane : lanes_) frame.total = std::max(frame.total, lane);
+  if (!takes_turns_) frame.total = scheduler_.now();
+  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+    if (lane_owners_[lane] == CurrentMember()) frame.total = std::max(frame.total, lanes_[lane]);
+  }
   for (int device = 0; device < config_.devices; ++device) {
     frame.link_busy[0] += world_.link.At(device).Busy(Direction::kToDevice, scheduler_.now());
     frame.link_busy[1] += world_.link.At(device).Busy(Direction::kToHost, scheduler_.now());

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +82,13 @@ class TimingMachine : public Machine {
   }
   uint64_t DiscardViolations() const override { return world_.stats.discard_violations; }
 
+  // --- several programs: calls are the current member's (sim/machine/member.h)
+  void TakeTurns(Turns* turns);
+  void AddMember(Member member) { scheduler_.AddMember(member); }
+  // It has ended: what it had is free again.
+  void DropMember(Member member);
+  Time now() const { return scheduler_.now(); }
+
   // For tests: the model inside.
   World& world() { return world_; }
   void AdvanceTo(Time time) { scheduler_.AdvanceTo(time); }
@@ -89,13 +97,18 @@ class TimingMachine : public Machine {
   Time CatchUp(Lane lane);
   MachineStatus Hinted(Lane lane, StreamId stream, const Hint& hint);
   Pass NewPass(Time at, Time cpu) const;
+  void Drain();
   void Submit(Lane lane, StreamId stream, Operation operation);
   bool IsDone(EventId event, Time at) const;
 
   const MachineConfig config_;
   World world_;
   Scheduler scheduler_;
+  bool takes_turns_ = false;
   std::vector<Time> lanes_;
+  std::vector<Member> lane_owners_;
+  // Plain device memory of each program, by device.
+  std::array<std::vector<uint64_t>, kMostMembers> pinned_;
   std::vector<std::shared_ptr<Recording>> events_;  // null: never recorded
   std::vector<EventId> free_events_;
   Time resource_lock_until_ =

@@ -118,7 +118,8 @@ void TimingMachine::SyncEvent(Lane lane, EventId event) {
 void TimingMachine::SyncDevice(Lane lane, int device) {
   CatchUp(lane);
   for (StreamId stream = 0; stream < scheduler_.StreamCount(); ++stream) {
-    if (scheduler_.DeviceOf(stream) == device) SyncStream(lane, stream);
+    const bool own = scheduler_.OwnerOf(stream) == CurrentMember();
+    if (own && scheduler_.DeviceOf(stream) == device) SyncStream(lane, stream);
   }
 }
 
