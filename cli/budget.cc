@@ -40,9 +40,9 @@ void Run(const BudgetOptions& options) {
   }
   const DaemonAnswer answer = AskDaemon(options.socket, message);
   if (options.json) {
-    std::cout << nlohmann::ordered_json{{"most_bytes", message.number}, {"cards", answer.number}}
-                     .dump()
-              << "\n";
+    std::cout
+        << nlohmann::ordered_json{{"most_bytes", message.number}, {"cards", answer.number}}.dump()
+        << "\n";
     return;
   }
   std::cout << (message.number == 0 ? "no limit" : "at most " + FormatBytes(message.number))

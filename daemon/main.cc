@@ -60,6 +60,7 @@ class Daemon {
  public:
   Daemon(const Settings& settings, std::vector<std::string> arguments)
       : settings_(settings), arguments_(std::move(arguments)) {
+    book_.SetLimits(settings_.job_limits);
     server_.Also(-1, [this] { tuning_.Tick(Tuning::Clock::now()); });
     if (settings_.metrics.empty()) return;
     metrics_.emplace(settings_.metrics, [this] { return Figures(); });
@@ -97,6 +98,7 @@ class Daemon {
     }
     store_.SetLimits(now.limits);
     tuning_.Set(now.tuning);
+    book_.SetLimits(now.job_limits);
     const auto bound = [](const Settings& s) {
       return std::tie(s.socket, s.store, s.group, s.metrics);
     };
@@ -111,7 +113,8 @@ class Daemon {
   const std::vector<std::string> arguments_;
   Store store_{settings_.store, settings_.limits};
   Tuning tuning_{&store_, settings_.tuning};
-  Service service_{&store_, &tuning_};
+  ShareBook book_;
+  Service service_{&store_, &tuning_, &book_};
   Server server_{settings_.socket, settings_.group, &service_};
   std::optional<Metrics> metrics_;
 };

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <stdexcept>
 
 #include "policy/machine_json.h"
 #include "protocol/message.h"
@@ -103,9 +105,22 @@ void ReadMachineFile(const std::string& file, policy::DriverCosts* costs) {
   policy::UseMachine(machine, costs);
 }
 
+std::vector<UserLimits> ReadLimits(const std::string& text) {
+  std::vector<UserLimits> limits;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, '|');) {
+    try {
+      limits.push_back(ParseUserLimits(word));
+    } catch (const std::invalid_argument& error) {
+      throw CLI::ValidationError("job-limits", error.what());
+    }
+  }
+  return limits;
+}
+
 struct Given {
   Settings* settings;
-  std::string config, tune = "on";
+  std::string config, tune = "on", job_limits;
   int64_t idle = 10;
   bool foreground = true;
 };
@@ -148,6 +163,10 @@ void Describe(CLI::App* app, Given* given) {
       ->capture_default_str();
   app->add_option("--machine", settings->machine,
                   "File of `atp calibrate`: what workloads are replayed on");
+  app->add_option("--job-limits", given->job_limits,
+                  "Most that a user's jobs may have of a card: "
+                  "USER:budget=SIZE,weight=NUMBER,priority=NUMBER; USER * is everybody else, a | "
+                  "stands between several users");
   app->footer(
       "Each setting can also be given as ATPD_KEY in the environment (ATPD_STORE_BYTES), or as key "
       "= "
@@ -163,7 +182,7 @@ int ReadSettings(const std::vector<std::string>& arguments, const Lookup& lookup
   *settings = {};
   settings->socket = DefaultSocket(lookup);
   settings->store = DefaultStore(lookup);
-  Given given{settings, "", "on", settings->tuning.idle.count(), true};
+  Given given{settings, "", "on", "", settings->tuning.idle.count(), true};
   Describe(&app, &given);
   try {
     std::vector<std::string> all;  // of a setting in several places the last one holds
@@ -176,6 +195,7 @@ int ReadSettings(const std::vector<std::string>& arguments, const Lookup& lookup
     app.parse(all);
     settings->tuning.on = given.tune == "on";
     settings->tuning.idle = std::chrono::seconds(given.idle);
+    settings->job_limits = ReadLimits(given.job_limits);
     if (!settings->machine.empty()) ReadMachineFile(settings->machine, &settings->tuning.costs);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kBadSetting;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/share_limits.h"
 #include "daemon/store.h"
 #include "daemon/tuning.h"
 
@@ -16,6 +17,7 @@ struct Settings {
   std::string socket, store, group, metrics, machine;
   StoreLimits limits;
   TuningOptions tuning;
+  std::vector<UserLimits> job_limits;
   bool check_config = false, dump_stats = false;
 };
 

@@ -32,6 +32,12 @@ bool IsGone(int process, std::chrono::steady_clock::duration silent) {
 
 }  // namespace
 
+void ShareBook::SetLimits(const std::vector<UserLimits>& limits) {
+  limits_ = {};
+  users_.clear();
+  for (const UserLimits& one : limits) (one.user ? users_[*one.user] : limits_) = one.limits;
+}
+
 const ShareLimits& ShareBook::LimitsOf(uint32_t user) const {
   const auto own = users_.find(user);
   return own != users_.end() ? own->second : limits_;

@@ -21,9 +21,8 @@ class ShareBook {
  public:
   using Clock = std::chrono::steady_clock;
 
-  void Limit(const UserLimits& limits) {
-    (limits.user ? users_[*limits.user] : limits_) = limits.limits;
-  }
+  // In the place of those before.
+  void SetLimits(const std::vector<UserLimits>& limits);
 
   // The budget of the job; 0 = it has to wait, protocol::kNoBudget = nobody to share with.
   // `process` 0: not to be seen from here.

@@ -76,7 +76,8 @@ void DeviceLoop::FollowShare() {
   const uint64_t budget = DeviceBudget(device_);
   if (budget == budget_) return;
   budget_ = budget;
-  traffic_.SetCapacity(budget - std::min(budget, HeadRoom(budget)));
+  memory_.tuning().Follow(budget);
+  traffic_.SetCapacity(budget - memory_.tuning().HeadRoom());
   if (mode_ == Mode::kFits && managed_bytes_ > Capacity()) {
     mode_ = StartWatching() ? Mode::kWatch : Mode::kOff;
     return;

@@ -52,6 +52,11 @@ void TuningTrial::Take(const protocol::Learned& learned) {
   }
 }
 
+void TuningTrial::Follow(uint64_t budget) {
+  budget_ = budget;
+  if (state_ == State::kOffered || state_ == State::kTrying) state_ = State::kNone;
+}
+
 uint64_t TuningTrial::HeadRoom() const {
   const uint64_t chosen = now().head_room_bytes;
   return std::min(budget_, chosen != 0 ? chosen : OwnHeadRoom(budget_));

@@ -21,6 +21,9 @@ class TuningTrial {
   // What is known of this very workload.
   void Take(const protocol::Learned& learned);
 
+  // Another budget from now on: periods before and after it are not compared.
+  void Follow(uint64_t budget);
+
   uint64_t HeadRoom() const;
   double duration_spread() const { return now().duration_spread; }
   double call_seconds() const { return now().call_seconds; }
@@ -43,7 +46,7 @@ class TuningTrial {
   }
   Do Judge();
 
-  const uint64_t budget_;
+  uint64_t budget_;
   State state_ = State::kNone;
   protocol::Tuning tuning_, candidate_;
   uint64_t phase_ = 0;

@@ -85,7 +85,7 @@ TEST_F(ShareBookTest, MemoryOfNeighboursWithoutTheShimIsNotGivenOut) {
 }
 
 TEST_F(ShareBookTest, LimitsOfAUserBoundBudgetWeightAndPriority) {
-  book_.Limit({kUser, {2 * kGiB, 1, 0}});
+  book_.SetLimits({{kUser, {2 * kGiB, 1, 0}}});
   ShareReport report = On("a", 12 * kGiB);
   report.weight = 50;
   report.priority = 9;
