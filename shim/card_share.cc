@@ -179,8 +179,14 @@ void ShareAskInTurn(int ordinal) {
     if (!part.started || now < part.asked_ns + kTurnNs) return;
     part.asked_ns = now;
   }
+  const auto start = std::chrono::steady_clock::now();
   bool has_room = false;
-  Ask(device, /*waits=*/false, &has_room);
+  // One that hangs would hold the program up each time.
+  constexpr auto kHangs = 500ms;
+  if (!Ask(device, /*waits=*/false, &has_room) &&
+      std::chrono::steady_clock::now() - start > kHangs) {
+    g_share_by_turns.store(false, std::memory_order_relaxed);
+  }
 }
 
 void ShareStop() {
