@@ -58,7 +58,9 @@ std::string CommandLine() {
 }
 
 protocol::ShareReport ReportOn(const Device& device, Part* part, bool waits) {
-  if (waits) {  // asks the driver nothing, so that a simulated card sees it sleep
+  // The driver is asked only while the card is shared: otherwise nobody uses the number, and each
+  // call would take its time. Nor by who waits, so that a simulated card sees it sleep.
+  if (waits || device.share.load(std::memory_order_relaxed) == 0) {
     part->free = device.free_at_start;
   } else {
     WithContext current(device.context);
