@@ -289,8 +289,15 @@ TEST_F(Remember, WithoutADaemonOrWithOneThatHangsTheProgramRunsAsBefore) {
   for (const Outcome* run : {&without, &stopped}) {
     EXPECT_EQ(run->finished.exit_code, 0) << run->finished.err;
     EXPECT_EQ(run->results, FirstRun().results);
-    EXPECT_EQ(run->iteration_ms, FirstRun().iteration_ms);
+    ASSERT_EQ(run->iteration_ms.size(), FirstRun().iteration_ms.size());
+    // Not to the digit: beside a daemon launches are watched from the first one on, since another
+    // job may come to the card.
+    for (size_t i = 0; i < run->iteration_ms.size(); ++i) {
+      const double first = FirstRun().iteration_ms[i];
+      EXPECT_NEAR(run->iteration_ms[i], first, first / 200) << i;
+    }
   }
+  EXPECT_EQ(stopped.iteration_ms, without.iteration_ms);
 }
 
 }  // namespace
