@@ -42,6 +42,8 @@ struct Part {
   uint64_t free = 0;      // the driver's number, when last asked
   uint64_t before = 0;    // the budget before the one in force
 };
+std::atomic<bool> begun[kMaxDevices];  // each allocation asks
+
 std::mutex mutex;  // of all below, and held while the driver is asked
 Part parts[kMaxDevices];
 bool stopped = false;
@@ -154,6 +156,8 @@ uint64_t VirtualNow() { return real().atpSimNow(); }
 }  // namespace
 
 void ShareStart(Device* device) {
+  if (begun[device->ordinal].load(std::memory_order_relaxed)) return;
+  begun[device->ordinal] = true;
   if (Settings().policy != Policy::kLearned || protocol::SocketPaths().empty()) return;
   {
     std::lock_guard lock(mutex);
@@ -199,6 +203,7 @@ void ShareStop() {
 void ResetShareAfterFork() {
   new (&mutex) std::mutex;
   for (Part& part : parts) part = {};
+  for (std::atomic<bool>& b : begun) b = false;
   g_share_by_turns = false;
 }
 

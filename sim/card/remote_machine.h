@@ -8,17 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "sim/card/card_place.h"
 #include "sim/machine/machine.h"
 
 namespace atp::sim {
-
-struct CardPlace {
-  std::string socket;  // empty: the program has a machine of its own
-  int member = -1;     // its number, -1 = in the order in which they come
-  Time start = 0;      // of the program's first call, in virtual time
-};
-// "SOCKET" or "SOCKET,NUMBER"; `start` in milliseconds, empty = 0. False: malformed.
-bool ParseCardPlace(const std::string& text, const std::string& start, CardPlace* place);
 
 // Null with `error`: nobody is there, or the card is another one than `config` says.
 std::unique_ptr<Machine> JoinCard(const CardPlace& place, const MachineConfig& config,

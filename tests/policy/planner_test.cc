@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "policy/bounds.h"
 #include "policy/schedule.h"
@@ -89,6 +91,27 @@ TEST(Planner, SaysWhichLaunchCannotFit) {
   EXPECT_TRUE(MakePlan(builder.trace(), options).feasible);
   options.head_room = kMiB;
   EXPECT_FALSE(MakePlan(builder.trace(), options).feasible);
+}
+
+// A damaged store once had the planner go on for ever.
+TEST(Planner, DurationsThatNoLaunchHasAreRefused) {
+  for (const double seconds :
+       {1e300, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    Trace trace;
+    trace.device_bytes = 4;
+    trace.link.h2d = trace.link.d2h = 1;
+    trace.tensors.resize(3);
+    for (uint32_t t = 0; t < 3; ++t) {
+      trace.tensors[t].bytes = 2;
+      Launch launch;
+      launch.seconds = t == 1 ? seconds : 1e-300;
+      launch.reads = launch.writes = {t};
+      trace.launches.push_back(launch);
+    }
+    const Plan plan = MakePlan(trace, {});
+    EXPECT_FALSE(plan.feasible) << seconds;
+    EXPECT_NE(plan.why.find("launch 1"), std::string::npos) << plan.why;
+  }
 }
 
 TEST(Planner, SaysWhenTheLinkHasNoRateOrALaunchNoDuration) {

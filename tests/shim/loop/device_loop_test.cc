@@ -90,6 +90,13 @@ class DeviceLoopTest : public testing::Test {
     loop_->AfterLaunch(launch);
   }
 
+  // A mover that has the lock for a moment makes a launch leave itself in the inbox.
+  static void LaunchUntilLookedAt() {
+    for (int attempt = 0; in_event_record && attempt < 10000; ++attempt) {
+      Launch(0, 0x10);
+      std::this_thread::yield();
+    }
+  }
   static void LaunchPeriod() {
     for (uint64_t i = 0; i < tensors_.size(); ++i) Launch(i, 0x10);
   }
@@ -107,7 +114,7 @@ class DeviceLoopTest : public testing::Test {
 // gone out.
 TEST_F(DeviceLoopTest, ALaunchDoesNotWaitForOneOfAnotherThread) {
   in_event_record = [] { std::thread([] { Launch(1, 0x20); }).join(); };
-  Launch(0, 0x10);
+  LaunchUntilLookedAt();
   EXPECT_FALSE(in_event_record) << "the first launch was not looked at";
 }
 
@@ -117,7 +124,7 @@ TEST_F(DeviceLoopTest, NorDoManyLaunchesHoweverLongThatTakes) {
       for (uint64_t i = 0; i < 3 * LaunchInbox::kCells; ++i) Launch(i, 0x20);
     }).join();
   };
-  Launch(0, 0x10);
+  LaunchUntilLookedAt();
   EXPECT_FALSE(in_event_record) << "the first launch was not looked at";
 }
 
