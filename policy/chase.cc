@@ -21,7 +21,7 @@ class Chase : public PeriodPlay {
  public:
   Chase(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
         const std::vector<bool>& copied, const CoverOptions& options)
-      : PeriodPlay(trace, life, rates, copied, options.memory),
+      : PeriodPlay(trace, life, rates, copied, options.memory, /*turnaround=*/0),
         granule_(options.granule),
         ending_(trace.launches.size()),
         present_(life.intervals.size()),

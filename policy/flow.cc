@@ -18,7 +18,7 @@ class Flow : public PeriodPlay {
   Flow(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
        const std::vector<int64_t>& amounts, const std::vector<bool>& copied,
        const FlowOptions& options)
-      : PeriodPlay(trace, life, rates, copied, options.memory),
+      : PeriodPlay(trace, life, rates, copied, options.memory, options.turnaround),
         amounts_(amounts),
         largest_(std::max<int64_t>(options.largest_move, 1)),
         planned_(Planned(life, amounts, options)) {

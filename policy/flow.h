@@ -22,6 +22,7 @@ namespace atp::policy {
 struct FlowOptions {
   int64_t memory = 0;
   int64_t largest_move = 1;  // bytes; whole granules
+  double turnaround = 0;     // PlanOptions::turnaround_seconds
 };
 
 // `amounts`: bytes of each interval, which cover every launch; `copied`: false leaves without the

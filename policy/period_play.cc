@@ -26,12 +26,13 @@ void PeriodPlay::Gone::pop() {
 }
 
 PeriodPlay::PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
-                       const std::vector<bool>& copied, int64_t memory)
+                       const std::vector<bool>& copied, int64_t memory, double turnaround)
     : trace_(trace),
       life_(life),
       copied_(copied),
       memory_(memory),
       n_(static_cast<int64_t>(trace.launches.size())),
+      turnaround_(turnaround),
       clock_(rates),
       gone_(life.intervals.size()),
       beginning_(trace.launches.size()),
@@ -86,9 +87,21 @@ bool PeriodPlay::RunLaunch(int64_t launch) {
 
 void PeriodPlay::Evict(const Job& job) {
   if (copied_[job.interval]) return clock_.Start(Direction::kOut, job);
-  away_ += job.bytes;
   Record(Direction::kOut, job, clock_.now(), clock_.now());
-  gone_.push(job);
+  Left(job);
+}
+
+void PeriodPlay::Left(const Job& job) {
+  settling_.emplace_back(clock_.now() + turnaround_, job);
+  GiveRoom(clock_.now());
+}
+
+void PeriodPlay::GiveRoom(double now) {
+  while (!settling_.empty() && settling_.front().first <= now) {
+    away_ += settling_.front().second.bytes;
+    gone_.push(settling_.front().second);
+    settling_.pop_front();
+  }
 }
 
 void PeriodPlay::Fetch() {
@@ -99,15 +112,18 @@ void PeriodPlay::Fetch() {
 }
 
 bool PeriodPlay::Advance(double until) {
-  return clock_.Advance(until, [&](Direction direction, const Job& job, double start, double end) {
+  if (!settling_.empty()) until = std::min(until, settling_.front().first);
+  const auto done = [&](Direction direction, const Job& job, double start, double end) {
     Record(direction, job, start, end);
     if (direction == Direction::kOut) {
-      away_ += job.bytes;
-      gone_.push(job);
+      Left(job);
     } else {
       --missing_[Slot(job.needed)];
     }
-  });
+  };
+  if (!clock_.Advance(until, done)) return false;
+  GiveRoom(clock_.now());
+  return true;
 }
 
 void PeriodPlay::Record(Direction direction, const Job& job, double start, double end) {

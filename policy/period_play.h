@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -20,8 +21,9 @@ namespace atp::policy {
 class PeriodPlay {
  public:
   // All but the rates must outlive the play. `copied`: per interval, false leaves without the link.
+  // `turnaround`: PlanOptions::turnaround_seconds.
   PeriodPlay(const Trace& trace, const Lifetimes& life, const LinkRates& rates,
-             const std::vector<bool>& copied, int64_t memory);
+             const std::vector<bool>& copied, int64_t memory, double turnaround);
   virtual ~PeriodPlay() = default;
   PeriodPlay(const PeriodPlay&) = delete;
   PeriodPlay& operator=(const PeriodPlay&) = delete;
@@ -93,6 +95,7 @@ class PeriodPlay {
   const Lifetimes& life_;
   const std::vector<bool>& copied_;
   const int64_t memory_, n_;
+  const double turnaround_;
   LinkClock<Job> clock_;
   Gone gone_;  // away, not yet on the way back
 
@@ -104,6 +107,8 @@ class PeriodPlay {
   double Earliest(int64_t launch) const;
   bool RunLaunch(int64_t launch);
   bool Advance(double until);
+  void Left(const Job& job);
+  void GiveRoom(double now);
   void Record(Direction direction, const Job& job, double start, double end);
   bool Repeats(int64_t period, Layout* layout) const;
   bool Collect(Direction direction, int64_t period, double length, Pieces* pieces) const;
@@ -111,9 +116,10 @@ class PeriodPlay {
   std::vector<std::vector<uint32_t>> beginning_;  // intervals by last use
   std::vector<int64_t> missing_;                  // jobs that a launch waits for
   int64_t next_ = 0, away_ = 0, held_from_ = 0;
-  bool running_ = false;               // launch next_ runs
-  std::vector<double> starts_, ends_;  // of launches, over all periods
-  std::vector<Pieces> done_[2];        // by the period in which the interval began
+  bool running_ = false;                         // launch next_ runs
+  std::deque<std::pair<double, Job>> settling_;  // has left; when its room is there to be used
+  std::vector<double> starts_, ends_;            // of launches, over all periods
+  std::vector<Pieces> done_[2];                  // by the period in which the interval began
 };
 
 }  // namespace atp::policy

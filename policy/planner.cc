@@ -143,7 +143,7 @@ std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amou
                               int64_t piece) {
   if (amounts.empty()) return std::nullopt;
   Layout layout;
-  const FlowOptions options{task.memory, piece};
+  const FlowOptions options{task.memory, piece, task.options.turnaround_seconds};
   if (!FlowLayout(task.trace, task.life, task.rates, amounts, task.copied, options, &layout)) {
     return std::nullopt;
   }
@@ -267,7 +267,9 @@ void OfferGreedy(const Task& task, const Variant& variant, Best* best) {
     spent += moves / kRepairsForAMove;
     return variant.fallback || (best->MaySpendMore() && 4 * spent < 3 * best->most_work());
   });
-  if (made) best->Offer(table.layout());
+  if (!made) return;
+  if (variant.fallback || task.options.turnaround_seconds <= 0) return best->Offer(table.layout());
+  best->OfferAmounts(AmountsOf(task, table.layout()));
 }
 
 // What furthest next use does when it is played in time: as it is, if it comes to repeat itself;
@@ -282,11 +284,12 @@ double OfferChase(const Task& task, const std::vector<bool>& copied, int64_t per
   auto offer = [&](std::vector<int64_t> amounts) {
     shortest = std::min(shortest, best->OfferAmounts(std::move(amounts)));
   };
+  const bool late = task.options.turnaround_seconds > 0;  // the chase knows nothing of it
   if (chase.repeats && copied == task.copied) {
     std::vector<int64_t> amounts = AmountsOf(task, chase.layout);
     shortest = chase.layout.period;
-    best->Offer(std::move(chase.layout));
-    if (chase.left.empty()) offer(std::move(amounts));
+    if (!late) best->Offer(std::move(chase.layout));
+    if (chase.left.empty() || late) offer(std::move(amounts));
   }
   if (chase.left.empty()) return shortest;
   std::vector<int64_t> sums(task.life.intervals.size(), 0);
@@ -350,6 +353,24 @@ void Search(const Task& task, Best* best) {
   best->Refine();
 }
 
+// Where the link sets the pace, a few tensors that move as a whole wait for the room of each other,
+// and a little of much does not. Furthest next use gives every tensor the same share in the mean of
+// enough periods.
+void OfferSpread(const Task& task, Best* best) {
+  constexpr double kLinkBound = 1.02;  // of the launches' own time
+  constexpr int64_t kLaunches = 20000;
+  const bool link_bound =
+      best->layout() && best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
+  if (task.options.turnaround_seconds <= 0 || !link_bound) return;
+  const int64_t periods = kLaunches / static_cast<int64_t>(task.trace.launches.size());
+  for (CoverOptions cover : kCovers) {
+    if (cover.whole || periods <= cover.periods) continue;
+    cover.memory = task.memory, cover.granule = task.granule(), cover.periods = periods;
+    best->OfferAmounts(CoverAmounts(task.life, cover));
+  }
+  best->Refine();
+}
+
 // Of plans that are as fast, the one that would also hold if all launches were shorter: its amounts
 // are planned for a hurried period, and played in the expected one. From the most hurry down, and
 // only where launches and not the link set the pace: a link that is busy all the time has nothing
@@ -393,6 +414,7 @@ Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
   }
   Best best(task);
   Search(task, &best);
+  OfferSpread(task, &best);
   if (options.duration_spread > 0 && best.layout()) PreferUnhurried(task, &best);
   if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
   if (best.least_host() > 0) {

@@ -52,6 +52,10 @@ struct PlanOptions {
   // much less, or as much of it as costs nothing. Costs up to five plans' time where it has a
   // choice.
   double duration_spread = 0;
+  // From when data has left (its last user's end, or its copy's) to when a copy into its room can
+  // begin: a waiting thread wakes and calls the driver twice. Plans that need each other's room at
+  // once lose it with every move; where it counts, another way of moving as much is as fast.
+  double turnaround_seconds = 0;
   double cpu_seconds_per_granule = 0;  // driver CPU time for each moved granule, each direction
   Bytes largest_move = 16u << 20;  // a move is never larger, so that memory frees up step by step
 };

@@ -109,9 +109,9 @@ class FetchMover : public Mover {
     if (t_->fetch_issued_ >= t_->first_fetches_.size() && s.fetches.empty()) return {};
     const Action& action = t_->NextFetch();
     const bool room = !TakesRoom(action) || t_->resident_ + action.bytes <= t_->room_;
-    if (!room || PartnerStaying(action)) return {};
+    if (!room || PartnerStaying(t_->fetch_issued_)) return {};
     // The event ring is reused: never overtake what the program may still have to wait for.
-    if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchEvents / 2) return {};
+    if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchCalls / 2) return {};
     const bool full = t_->in_flight_.size() == kFetchStreams ||
                       t_->in_flight_bytes_ + action.bytes > kMaxInFlight;
     if (full && !t_->in_flight_.empty()) {
@@ -131,10 +131,14 @@ class FetchMover : public Mover {
   void Act(std::unique_lock<std::mutex>& lock) override {
     ClockArrived();
     action_ = t_->NextFetch();
-    sequence_ = t_->fetch_issued_;
-    CUevent& event = t_->fetch_events_[sequence_ % Traffic::kFetchEvents];
-    if (event == nullptr) event = t_->port().NewEvent();
-    event_ = event;
+    count_ = 1;
+    while (Joins(t_->fetch_issued_ + count_)) {
+      action_.bytes += t_->FetchAt(t_->fetch_issued_ + count_++).bytes;
+    }
+    Traffic::FetchCall& call = t_->fetch_calls_[t_->calls_ % Traffic::kFetchCalls];
+    if (call.done == nullptr) call.done = t_->port().NewEvent();
+    event_ = call.done;
+    call.first = t_->fetch_issued_;
     const unsigned stream = t_->fetch_stream_++ % kFetchStreams;
     // Room is taken from the start of the move.
     if (TakesRoom(action_)) t_->resident_ += action_.bytes;
@@ -153,7 +157,8 @@ class FetchMover : public Mover {
       if (result_ == CUDA_SUCCESS && !action_.touch) t_->Moved(action_, /*to_device=*/true);
       return;
     }
-    ++t_->fetch_issued_;
+    t_->fetch_issued_ += count_;
+    ++t_->calls_;
     t_->SkipTouches();
     if (result_ != CUDA_SUCCESS) return t_->Failed();
     const uint64_t copied = action_.touch ? 0 : action_.bytes;
@@ -169,16 +174,31 @@ class FetchMover : public Mover {
   static bool TakesRoom(const Action& action) { return !action.touch && !action.in_place; }
   // True while the eviction that a fetch brings back has not left yet, or what leaves before the
   // first period.
-  bool PartnerStaying(const Action& action) const {
+  bool PartnerStaying(uint64_t sequence) const {
+    const Action& action = t_->FetchAt(sequence);
     const uint64_t done = t_->EvictsDone(), first = t_->evict_first_.size();
     if (done < first) return true;
     if (action.partner == Action::kNoPartner) return false;
-    uint64_t period = t_->PeriodOfNextFetch();
+    uint64_t period = t_->PeriodOfFetch(sequence);
     if (action.partner_in_previous_period) {
       if (period == 0) return false;
       --period;
     }
     return done <= first + period * t_->schedule_->evicts.size() + action.partner;
+  }
+
+  // A call costs the driver as much as a granule, and whatever waits for its lock. While there is
+  // room for more, what continues the range goes with it: fast links are kept busy so.
+  bool Joins(uint64_t sequence) const {
+    if (sequence >= t_->first_fetches_.size() && t_->schedule_->fetches.empty()) return false;
+    const Action& next = t_->FetchAt(sequence);
+    const uint64_t bytes = action_.bytes + next.bytes;
+    return TakesRoom(action_) && TakesRoom(next) && next.allocation == action_.allocation &&
+           next.offset == action_.offset + action_.bytes && next.position == action_.position &&
+           next.clean == action_.clean && bytes <= PieceBytes(t_->capacity_) &&
+           t_->resident_ + bytes <= t_->room_ && t_->in_flight_bytes_ + bytes <= kMaxInFlight &&
+           t_->PeriodOfFetch(sequence) == t_->PeriodOfFetch(t_->fetch_issued_) &&
+           !PartnerStaying(sequence);
   }
 
   // Here and not in OnEvent, because this mover has to pay for the question.
@@ -191,9 +211,9 @@ class FetchMover : public Mover {
 
   Traffic* t_;
   Action action_;
+  uint64_t count_ = 0;           // fetches that it is made of
   Traffic::InFlight arrived_{};  // the last one, until it has been clocked
   uint64_t begin_ns_ = 0;
-  uint64_t sequence_ = 0;
   CUevent event_ = nullptr;
   CUresult result_ = CUDA_SUCCESS;
   bool calling_ = false;
@@ -237,6 +257,7 @@ void Traffic::Deactivate() {
   evict_first_.clear();
   first_fetches_.clear();
   evict_next_ = fetch_issued_ = fetch_needed_ = marks_recorded_ = 0;
+  calls_ = needed_calls_ = 0;
   in_flight_.clear();
   in_flight_bytes_ = 0;
   for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
@@ -291,15 +312,15 @@ bool Traffic::HasFetches(uint64_t period, uint32_t position) const {
   return cut[position] > (position == 0 ? 0 : cut[position - 1]);
 }
 
-uint64_t Traffic::PeriodOfNextFetch() const {
+uint64_t Traffic::PeriodOfFetch(uint64_t sequence) const {
   const uint64_t first = first_fetches_.size();
-  return fetch_issued_ < first ? 0 : 1 + (fetch_issued_ - first) / schedule_->fetches.size();
+  return sequence < first ? 0 : 1 + (sequence - first) / schedule_->fetches.size();
 }
 
-const Action& Traffic::NextFetch() const {
+const Action& Traffic::FetchAt(uint64_t sequence) const {
   const uint64_t first = first_fetches_.size();
-  if (fetch_issued_ < first) return first_fetches_[fetch_issued_];
-  return schedule_->fetches[(fetch_issued_ - first) % schedule_->fetches.size()];
+  if (sequence < first) return first_fetches_[sequence];
+  return schedule_->fetches[(sequence - first) % schedule_->fetches.size()];
 }
 
 // Touches cost driver time: in most periods they are left out when they would be a burden. Called
@@ -307,18 +328,21 @@ const Action& Traffic::NextFetch() const {
 // waits for fetches is woken after those steps.
 void Traffic::SkipTouches() {
   while (!schedule_->fetches.empty() && NextFetch().touch &&
-         PeriodOfNextFetch() % touch_every_ != 0 &&
-         fetch_issued_ < fetch_needed_ + kFetchEvents / 2) {
+         PeriodOfFetch(fetch_issued_) % touch_every_ != 0 &&
+         fetch_issued_ < fetch_needed_ + kFetchCalls / 2) {
     ++fetch_issued_;
   }
 }
 
-Traffic::FetchEvents Traffic::LastFetches(uint64_t needed) const {
+Traffic::FetchEvents Traffic::LastFetches(uint64_t needed) {
   FetchEvents last;
   if (!active()) return last;
-  for (uint64_t n = needed; n > 0 && needed - n < kFetchStreams; --n) {
-    if (fetch_issued_ >= n + kFetchEvents) break;  // its event has been used again
-    const CUevent event = fetch_events_[(n - 1) % kFetchEvents];
+  while (needed_calls_ < calls_ && fetch_calls_[needed_calls_ % kFetchCalls].first < needed) {
+    ++needed_calls_;
+  }
+  for (uint64_t n = needed_calls_; n > 0 && needed_calls_ - n < kFetchStreams; --n) {
+    if (calls_ >= n + kFetchCalls) break;  // its event has been used again
+    const CUevent event = fetch_calls_[(n - 1) % kFetchCalls].done;
     if (event != nullptr) last.events[last.count++] = event;
   }
   return last;

@@ -98,7 +98,7 @@ class Traffic {
     std::array<CUevent, kFetchStreams> events{};
     unsigned count = 0;
   };
-  FetchEvents LastFetches(uint64_t needed) const;
+  FetchEvents LastFetches(uint64_t needed);
 
   // The slot for the marks of a flagged position; false while movers still need the slot's previous
   // use.
@@ -130,8 +130,9 @@ class Traffic {
   friend class FetchMover;
   const Action& EvictAt(uint64_t sequence, uint64_t* flag_sequence) const;
   void MakeFirstFetches(std::vector<Action> fetch_first);
-  const Action& NextFetch() const;
-  uint64_t PeriodOfNextFetch() const;
+  const Action& FetchAt(uint64_t sequence) const;
+  const Action& NextFetch() const { return FetchAt(fetch_issued_); }
+  uint64_t PeriodOfFetch(uint64_t sequence) const;
   const std::vector<uint32_t>& FetchCut(uint64_t period) const;
   void SkipTouches();
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left
@@ -162,8 +163,15 @@ class Traffic {
   std::vector<LaunchMark> marks_;
   uint64_t marks_recorded_ = 0;
 
-  static constexpr uint64_t kFetchEvents = 256;
-  std::array<CUevent, kFetchEvents> fetch_events_{};
+  // One driver call brings back one or more fetches, and one event stands behind it.
+  static constexpr uint64_t kFetchCalls = 256;
+  struct FetchCall {
+    CUevent done = nullptr;  // used again with its slot
+    uint64_t first = 0;      // the sequence number of its first fetch
+  };
+  std::array<FetchCall, kFetchCalls> fetch_calls_{};
+  uint64_t calls_ = 0;         // issued
+  uint64_t needed_calls_ = 0;  // of them, those that the newest launch needs
   struct InFlight {
     CUevent done;
     uint64_t bytes;

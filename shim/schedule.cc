@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace atp::shim {
@@ -88,6 +89,15 @@ void AddTouches(const std::vector<Pair>& pairs, Schedule* s) {
   }
 }
 
+// What leaves without a copy costs calls only: neighbours that leave behind the same launch go
+// together.
+bool LeavesWithLast(const std::vector<Action>& evicts, const Action& move, uint64_t piece_bytes) {
+  if (evicts.empty() || !move.clean) return false;
+  const Action& last = evicts.back();
+  return last.clean && last.allocation == move.allocation && last.position == move.position &&
+         last.offset + last.bytes == move.offset && last.bytes + move.bytes <= piece_bytes;
+}
+
 }  // namespace
 
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
@@ -102,8 +112,8 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     return std::tie(a.evict_start, a.after) < std::tie(b.evict_start, b.after);
   });
   std::vector<bool> flagged(length, false);
-  for (uint32_t i = 0; i < pairs.size(); ++i) {
-    const Pair& p = pairs[i];
+  std::vector<double> fetch_start;  // of each fetch, as it is added
+  for (const Pair& p : pairs) {
     const Placed& t = tensors[p.tensor];
     const bool wraps = p.after >= p.before;
     Action move;
@@ -112,23 +122,36 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     move.bytes = p.bytes;
     move.clean = p.clean;
     move.position = p.after;
-    s.evicts.push_back(move);
+    if (wraps) s.out_at_start.push_back(move);
+    if (LeavesWithLast(s.evicts, move, piece_bytes)) {
+      s.evicts.back().bytes += move.bytes;
+    } else {
+      s.evicts.push_back(move);
+    }
     move.position = p.before;
-    move.partner = i;
+    move.partner = static_cast<uint32_t>(s.evicts.size() - 1);
     move.partner_in_previous_period = wraps;
     s.fetches.push_back(move);
-    if (wraps) s.out_at_start.push_back(s.evicts.back());
+    fetch_start.push_back(p.fetch_start);
     flagged[p.after] = true;
     s.moved_in_bytes += p.bytes;
     s.moved_out_bytes += p.clean ? 0 : p.bytes;
   }
   if (touches) AddTouches(pairs, &s);
-  const auto start = [&](const Action& a) { return a.touch ? 0.0 : pairs[a.partner].fetch_start; };
-  std::stable_sort(s.fetches.begin(), s.fetches.end(), [&](const Action& a, const Action& b) {
+  fetch_start.resize(s.fetches.size(), 0);
+  std::vector<uint32_t> order(s.fetches.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     // Touches first: the last fetch of a position is then the one that its launch waits for.
-    return std::make_tuple(a.position, !a.touch, start(a)) <
-           std::make_tuple(b.position, !b.touch, start(b));
+    const auto key = [&](uint32_t i) {
+      return std::make_tuple(s.fetches[i].position, !s.fetches[i].touch, fetch_start[i]);
+    };
+    return key(a) < key(b);
   });
+  std::vector<Action> sorted;
+  sorted.reserve(order.size());
+  for (const uint32_t i : order) sorted.push_back(s.fetches[i]);
+  s.fetches = std::move(sorted);
 
   s.fetch_cut.assign(length, 0);
   for (const Action& f : s.fetches) ++s.fetch_cut[f.position];

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "policy/bounds.h"
 #include "policy/schedule.h"
@@ -311,6 +312,30 @@ TEST(Planner, DriverTimeOfEachGranuleSlowsTheLink) {
   for (const Move& move : real.fetches) {
     EXPECT_GE(move.end - move.start, static_cast<double>(move.bytes) / (2.0 * kMiB) * 0.0039);
   }
+}
+
+// Room that is used again at once costs the turnaround each time: where the link sets the pace, a
+// little of every weight moves instead of a few as a whole.
+TEST(Planner, WithATurnaroundASweepMovesALittleOfEachWeight) {
+  TraceBuilder builder;
+  std::vector<uint32_t> weights;
+  for (int i = 0; i < 48; ++i) weights.push_back(builder.Global(16));
+  for (uint32_t w : weights) builder.Run(0.002, {w});
+  PlanOptions options;
+  options.memory = 512 * kMiB;
+  options.clean_leaves_free = true;
+  const Plan at_once = MakePlan(builder.trace(), options);
+  options.turnaround_seconds = 0.0025;  // a granule takes 0.002
+  const Plan later = MakePlan(builder.trace(), options);
+  ExpectValid(builder.trace(), later, options.memory);
+  const auto moved = [](const Plan& plan) {
+    std::set<uint32_t> tensors;
+    for (const Move& move : plan.fetches) tensors.insert(move.tensor);
+    return tensors.size();
+  };
+  EXPECT_LT(moved(at_once), weights.size());
+  EXPECT_EQ(moved(later), weights.size());
+  EXPECT_LT(later.period_seconds, 1.05 * BoundSafe(builder.trace(), options.memory));
 }
 
 TEST(Planner, RespectsTheRatesWhileBothDirectionsAreBusy) {

@@ -37,12 +37,14 @@ class FakeWorld : public HintPort {
   CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) override {
     if (!duplicated) return Evict(mover, address, bytes);
     ++drops;
+    clocks_[lane_] += call_ns_;
     ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = Now(), resident_.erase(g); });
     return CUDA_SUCCESS;
   }
   CUresult Fetch(unsigned, uint64_t address, uint64_t bytes, CUevent done) override {
     if (fail_always_) return CUDA_ERROR_UNKNOWN;
     ++fetches[address];
+    clocks_[lane_] += call_ns_;
     uint64_t missing = 0;
     ForEach(address, bytes, [&](uint64_t g) { missing += resident_.count(g) == 0 ? kGranule : 0; });
     h2d_free_ = std::max(h2d_free_, Now()) + Cost(missing);
@@ -81,6 +83,8 @@ class FakeWorld : public HintPort {
     ForEach(address, bytes, [&](uint64_t g) { resident_.insert(g); });
   }
   void Synchronize() { clocks_[0] = std::max(clocks_[0], compute_free_); }
+  // Processor time of each call that fetches or drops.
+  void SetCallNs(uint64_t ns) { call_ns_ = ns; }
   void FailEvict(int nth) { fail_next_ = nth; }
   void FailAlways() { fail_always_ = true; }
   uint64_t compute_free() const { return compute_free_; }
@@ -128,6 +132,7 @@ class FakeWorld : public HintPort {
   uint64_t d2h_free_ = 0, h2d_free_ = 0, compute_free_ = 0, wait_until_ = 0;
   uintptr_t last_event_ = 0;
   int fail_next_ = 0;
+  uint64_t call_ns_ = 0;
   bool fail_always_ = false;
 };
 
