@@ -94,6 +94,8 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.touches = !Settings().Disabled(kDisableTouch);
+  input.reach = !Settings().Disabled(kDisableReach);
+  input.sight = !Settings().Disabled(kDisableSight);
   job_.Request(std::move(input), turns_);
 }
 

@@ -15,7 +15,7 @@ class EvictMover : public Mover {
   const char* name() const override { return index_ == 0 ? "atp-evict-0" : "atp-evict-1"; }
 
   Poll Look() override {
-    if (!t_->active()) return {};
+    if (!t_->active() || index_ >= t_->evict_movers_) return {};
     if (!holding_) {
       if (!HasNext()) return {};
       holding_ = true;

@@ -73,6 +73,9 @@ class Traffic {
   // What is left of the capacity for the program's managed memory: plain memory takes from it.
   void SetRoom(uint64_t room) { room_ = room; }
 
+  // At most kEvictMovers.
+  void UseEvictMovers(unsigned count) { evict_movers_ = count; }
+
   // All below: the lock is held, unless said otherwise.
   // Starts a schedule at a period's start. `evict_first` and `fetch_first` bring residency to where
   // the schedule expects it, the latter among the fetches of the first period, each before the
@@ -143,6 +146,7 @@ class Traffic {
   HintPort* port_;
   uint64_t capacity_;
   uint64_t room_;
+  unsigned evict_movers_ = kEvictMovers;
   Observer* observer_ = nullptr;
   Counters counters_;
 

@@ -124,15 +124,15 @@ PlanOutput MakeScheduleOf(PlanInput input) {
 
 PlanOutput MakeSchedule(PlanInput input) {
   constexpr double kWorthAGuess = 0.95;
-  FindReaches(kPeriodsAhead, &input.period);
+  if (input.reach) FindReaches(kPeriodsAhead, &input.period);
   // What pointers alone show of a launch's reach is a guess, and faults of a wrong one would pass
   // for durations. So the first plan is for whole allocations then; what is measured under it
   // serves the second one, by parts.
   const bool guessed = Guesses(input.period.seen);
-  input.whole |= input.first && guessed;
+  input.whole |= !input.sight || (input.first && guessed);
   if (!guessed) input.whole_seconds = 0;
   PlanOutput output = MakeScheduleOf(input);
-  if (output.fits || output.same) return output;
+  if (output.fits || output.same || !input.sight) return output;
   const bool made = output.schedule != nullptr;
   const bool other =
       input.whole ? !made

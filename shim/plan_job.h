@@ -36,6 +36,8 @@ struct PlanInput {
   double duration_spread = 0, call_seconds = 0;  // protocol::Tuning
   bool trial = false;
   bool touches = true;  // what stays is touched now and then
+  bool reach = true;    // launches' reaches are found from their PTX (kernel_reach.h)
+  bool sight = true;    // and else guessed from what the period shows; false: whole allocations
 };
 
 struct PlanOutput {

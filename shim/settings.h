@@ -53,6 +53,9 @@ enum Disable : uint32_t {
   kDisableGraphs = 1u << 11,
   kDisableDemand = 1u << 12,
   kDisableHeap = 1u << 13,
+  kDisableReach = 1u << 14,
+  kDisableSight = 1u << 15,
+  kDisableTwoMovers = 1u << 16,
 };
 
 struct Configuration {

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -175,6 +176,28 @@ def cards_of(rank, ranks):
 
 def read_kernel_faults(timeline):
     return [json.loads(line.rstrip(",\n"))["args"]["faults"] for line in open(timeline) if '"tid":"kernels"' in line]
+
+
+def command_of(log, iterations):
+    """(environment, words) of the run that a log is of, as often as asked for."""
+    words = log.read_text(encoding="utf-8", errors="replace").splitlines()[0].removeprefix("$ ").split()
+    environment = dict(os.environ)
+    while "=" in words[0]:
+        name, value = words.pop(0).split("=", 1)
+        if name not in ("ATP_SIM_STATS", "ATP_SIM_TIMELINE"):
+            environment[name] = value
+    for i, word in enumerate(words):
+        if word in ("--iterations", "--passes", "--tokens"):
+            words[i + 1] = str(iterations)
+    return environment, words
+
+
+def logs_of(folder, points):
+    """Logs of the learned runs of these points, or of all in the folder."""
+    logs = {log.name.removesuffix(".learned.log"): log for log in sorted(folder.glob("*.learned.log"))}
+    if missing := [point for point in points if point not in logs] or ([] if logs else ["any point"]):
+        sys.exit(f"no logs of {', '.join(missing)} in {folder}: run bin/bench/closed_loop first")
+    return [logs[point] for point in points or logs]
 
 
 def clean_environment():

@@ -14,22 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
+from runner import command_of, logs_of  # noqa: E402
+
 BUILD = Path(__file__).resolve().parents[2]
 STEADY = 3  # last iterations of a run
-
-
-def command_of(log, iterations):
-    """(environment, words) of the run that a log is of, as often as asked for."""
-    words = log.read_text(encoding="utf-8", errors="replace").splitlines()[0].removeprefix("$ ").split()
-    environment = dict(os.environ)
-    while "=" in words[0]:
-        name, value = words.pop(0).split("=", 1)
-        if name not in ("ATP_SIM_STATS", "ATP_SIM_TIMELINE"):
-            environment[name] = value
-    for i, word in enumerate(words):
-        if word in ("--iterations", "--passes", "--tokens"):
-            words[i + 1] = str(iterations)
-    return environment, words
 
 
 def run(environment, words, socket):
@@ -79,10 +68,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=14, help="of each run (default 14)")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
     options = parser.parse_args()
-    logs = sorted(options.out.glob("*.learned.log"))
-    logs = [log for log in logs if not options.point or log.name.removesuffix(".learned.log") in options.point]
-    if not logs:
-        sys.exit(f"no logs of such points in {options.out}: run bin/bench/closed_loop first")
+    logs = logs_of(options.out, options.point)
     rows = []
     for log in logs:
         row = measure(log, options.iterations)

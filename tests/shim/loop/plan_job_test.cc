@@ -33,6 +33,13 @@ class PlanJobTest : public testing::Test {
   PlanInput input_;
 };
 
+TEST_F(PlanJobTest, WithoutSightAllocationsArePlannedWholeOrNotAtAll) {
+  input_.sight = false;
+  const PlanOutput output = MakeSchedule(input_);
+  EXPECT_EQ(output.schedule, nullptr);
+  EXPECT_FALSE(output.why.empty());
+}
+
 TEST_F(PlanJobTest, AnAllocationThatIsTooLargeAsAWholeIsPlannedByParts) {
   input_.whole = true;
   const PlanOutput output = MakeSchedule(input_);
