@@ -11,7 +11,7 @@ using Kind = Action::Kind;
 
 struct Use {
   uint32_t launch;
-  bool reads, writes;
+  bool reads, writes, restores;
 };
 
 // Per tensor, ascending.
@@ -22,9 +22,13 @@ std::vector<std::vector<Use>> FindUses(const Trace& trace) {
       const Launch& launch = trace.launches[k];
       for (uint32_t t : writes ? launch.writes : launch.reads) {
         if (t >= uses.size()) continue;
-        if (uses[t].empty() || uses[t].back().launch != k) uses[t].push_back({k, false, false});
+        if (uses[t].empty() || uses[t].back().launch != k)
+          uses[t].push_back({k, false, false, false});
         (writes ? uses[t].back().writes : uses[t].back().reads) = true;
       }
+    }
+    for (uint32_t t : trace.launches[k].restores) {
+      if (t < uses.size() && !uses[t].empty()) uses[t].back().restores = true;
     }
   }
   return uses;
@@ -38,12 +42,15 @@ Action Whole(const Trace& trace, Kind kind, uint32_t tensor) {
   return action;
 }
 
-// A local tensor is dead after its last use, and before a use that overwrites it without reading.
+// A local tensor is dead after its last use, and before a use that overwrites it without reading;
+// any tensor before a use that restores it.
 void AddDiscards(const Trace& trace, const Plan& plan, uint32_t t, const std::vector<Use>& uses,
                  std::vector<Action>* actions) {
   for (size_t i = 0; i < uses.size(); ++i) {
-    const bool last = i + 1 == uses.size();
-    if (!last && (uses[i + 1].reads || !uses[i + 1].writes)) continue;
+    const bool last = i + 1 == uses.size(), global = trace.tensors[t].global;
+    const bool overwritten = !last && uses[i + 1].writes && !uses[i + 1].reads;
+    const bool dead = global ? !last && uses[i + 1].restores : last || overwritten;
+    if (!dead) continue;
     Action action = Whole(trace, Kind::kDiscard, t);
     action.launch = uses[i].launch;
     action.start = plan.launch_end[action.launch];
@@ -107,7 +114,7 @@ std::vector<Action> ToActions(const Trace& trace, const Plan& plan) {
   for (uint32_t t = 0; t < uses.size(); ++t) {
     const bool mapped = std::binary_search(plan.mapped.begin(), plan.mapped.end(), t);
     if (uses[t].empty() || mapped) continue;
-    if (!trace.tensors[t].global) AddDiscards(trace, plan, t, uses[t], &actions);
+    AddDiscards(trace, plan, t, uses[t], &actions);
     const uint32_t first = uses[t].front().launch;
     if (anything) AddTouches(trace, plan, t, first, std::move(moved[t]), &actions);
   }

@@ -42,7 +42,28 @@ struct Sweep {
   size_t windows;  // how many begins a count for each k
 };
 
-double WorstTurn(const Sweep& sweep) {
+struct Turn {
+  double seconds = 0;
+  size_t k = 0, a = 0;  // positions of the sweep
+};
+
+// The window that begins at which a is worst for k.
+size_t WorstBegin(const Sweep& sweep, size_t k) {
+  std::vector<double> older(2 * sweep.excess.size() + 1, 0);  // step at a: begins before it
+  for (const Span& span : sweep.spans) {
+    if (span.first <= k && k <= span.last) older[span.first + 1] += span.seconds;
+  }
+  double sum = 0, worst = MaxAddTree::kNone;
+  size_t begin = k;
+  for (size_t a = 0; a <= k; ++a) {
+    sum += older[a];
+    if (a < k + 1 - sweep.windows || sweep.begin[a] - sum <= worst) continue;
+    worst = sweep.begin[a] - sum, begin = a;
+  }
+  return begin;
+}
+
+Turn WorstTurn(const Sweep& sweep) {
   const size_t n = sweep.excess.size();
   MaxAddTree tree(sweep.begin);
   std::vector<std::vector<uint32_t>> begins(2 * n), ends(2 * n + 1);
@@ -50,7 +71,8 @@ double WorstTurn(const Sweep& sweep) {
     begins[sweep.spans[i].first].push_back(i);
     ends[std::min(sweep.spans[i].last, 2 * n - 1) + 1].push_back(i);
   }
-  double worst = 0, free = 0;
+  Turn worst;
+  double free = 0;
   auto apply = [&](const Span& span, double sign) {
     free += sign * span.free;
     tree.Add(span.first + 1, 2 * n - 1, -sign * span.seconds);
@@ -60,7 +82,8 @@ double WorstTurn(const Sweep& sweep) {
     for (uint32_t i : begins[k]) apply(sweep.spans[i], 1.0);
     if (k < n) continue;
     const double window = tree.Max(k + 1 - sweep.windows, k);
-    worst = std::max(worst, sweep.excess[k - n] - free - sweep.at[k] + window);
+    const double seconds = sweep.excess[k - n] - free - sweep.at[k] + window;
+    if (seconds > worst.seconds) worst.seconds = seconds, worst.k = k;
   }
   return worst;
 }
@@ -76,36 +99,44 @@ void AddSpan(std::vector<Span>& spans, size_t n, size_t first, size_t last, doub
 
 // Forwards for what leaves, backwards in time for what returns: there position r stands for launch
 // n-1-r, and the window also holds the launch itself, in which a first piece may already return.
-double ClosedForm(const Trace& trace, Bytes memory, bool clean_leaves_free) {
-  const size_t n = trace.launches.size();
-  const double compute = ComputeSeconds(trace);
-  if (n == 0) return compute;
-  const Lifetimes life = FindLifetimes(trace);
-  if (life.intervals.empty()) return compute;
+struct Sweeps {
   Sweep out, in;
-  out.excess.resize(n);
-  in.excess.resize(n);
+};
+
+Sweeps MakeSweeps(const Trace& trace, const Lifetimes& life, Bytes memory, bool clean_leaves_free) {
+  const size_t n = trace.launches.size();
+  Sweeps s;
+  s.out.excess.resize(n);
+  s.in.excess.resize(n);
   for (size_t k = 0; k < n; ++k) {
     const double excess = static_cast<double>(life.live[k]) - static_cast<double>(memory);
-    out.excess[k] = excess / trace.link.d2h;
-    in.excess[n - 1 - k] = excess / trace.link.h2d;
+    s.out.excess[k] = excess / trace.link.d2h;
+    s.in.excess[n - 1 - k] = excess / trace.link.h2d;
   }
   for (const InactiveInterval& interval : life.intervals) {
     const double bytes = static_cast<double>(interval.bytes);
     const bool clean = clean_leaves_free && !life.written[interval.tensor];
     const size_t first = interval.last_use + 1, last = interval.next_use - 1;
     const double leave = bytes / trace.link.d2h;
-    AddSpan(out.spans, n, first, last, clean ? 0 : leave, clean ? leave : 0);
-    AddSpan(in.spans, n, 2 * n - 1 - last, 2 * n - 1 - first, bytes / trace.link.h2d, 0);
+    AddSpan(s.out.spans, n, first, last, clean ? 0 : leave, clean ? leave : 0);
+    AddSpan(s.in.spans, n, 2 * n - 1 - last, 2 * n - 1 - first, bytes / trace.link.h2d, 0);
   }
   const std::vector<double> starts = StartTimes(trace, false), back = StartTimes(trace, true);
-  out.begin.assign(starts.begin(), starts.end() - 1);
-  out.at = out.begin;
-  out.windows = n;
-  in.begin.assign(back.begin(), back.end() - 1);
-  in.at.assign(back.begin() + 1, back.end());
-  in.windows = n - 1;
-  const double turn = std::max(WorstTurn(out), WorstTurn(in));
+  s.out.begin.assign(starts.begin(), starts.end() - 1);
+  s.out.at = s.out.begin;
+  s.out.windows = n;
+  s.in.begin.assign(back.begin(), back.end() - 1);
+  s.in.at.assign(back.begin() + 1, back.end());
+  s.in.windows = n - 1;
+  return s;
+}
+
+double ClosedForm(const Trace& trace, Bytes memory, bool clean_leaves_free) {
+  const double compute = ComputeSeconds(trace);
+  const Lifetimes life = FindLifetimes(trace);
+  if (life.intervals.empty()) return compute;
+  const Sweeps sweeps = MakeSweeps(trace, life, memory, clean_leaves_free);
+  const double turn = std::max(WorstTurn(sweeps.out).seconds, WorstTurn(sweeps.in).seconds);
   if (!LinkRegion(trace.link).coupled) return compute + turn;
   double windows = WindowStall(trace, life, memory, true);  // valid for both rules
   if (!clean_leaves_free) windows = std::max(windows, WindowStall(trace, life, memory, false));
@@ -200,6 +231,24 @@ double ComputeSeconds(const Trace& trace) {
 
 double BoundClosed(const Trace& trace, Bytes memory) { return ClosedForm(trace, memory, false); }
 double BoundSafe(const Trace& trace, Bytes memory) { return ClosedForm(trace, memory, true); }
+
+TurnPoint FindTurnPoint(const Trace& trace, Bytes memory, bool clean_leaves_free) {
+  const Lifetimes life = FindLifetimes(trace);
+  if (life.intervals.empty()) return {};
+  const Sweeps sweeps = MakeSweeps(trace, life, memory, clean_leaves_free);
+  const Turn out = WorstTurn(sweeps.out), in = WorstTurn(sweeps.in);
+  const auto n = static_cast<int64_t>(trace.launches.size());
+  if (out.seconds <= 0 && in.seconds <= 0) return {};
+  // A place of the sweeps from n on is one of this period.
+  if (out.seconds >= in.seconds) {
+    const auto k = static_cast<int64_t>(out.k) - n;
+    const auto a = static_cast<int64_t>(WorstBegin(sweeps.out, out.k)) - n;
+    return {out.seconds, true, k, a, k};
+  }
+  const auto k = 2 * n - 1 - static_cast<int64_t>(in.k);
+  const auto b = 2 * n - 1 - static_cast<int64_t>(WorstBegin(sweeps.in, in.k));
+  return {in.seconds, false, k, k, b};
+}
 
 double BoundAny(const Trace& trace, Bytes memory) {
   const double compute = ComputeSeconds(trace);

@@ -9,6 +9,8 @@
 // and Leonardi (JACM 47(6), 2000), with write-back added; intervals as in G10 (MICRO'23).
 #pragma once
 
+#include <cstdint>
+
 #include "policy/trace.h"
 
 namespace atp::policy {
@@ -25,6 +27,16 @@ double BoundClosed(const Trace& trace, Bytes memory);
 // As BoundClosed, but what the period never writes leaves free: it counts as R for every a. Targets
 // are stated on it.
 double BoundSafe(const Trace& trace, Bytes memory);
+// Where BoundSafe or BoundClosed comes from: the data of launch `launch` that must leave after
+// launch first - 1, or must come back before launch last + 1 (whichever `out` says), needs so much
+// longer than the launches between. Launches of one period before or after count from 0 downwards
+// or from n upwards. Without the windows of duplex links.
+struct TurnPoint {
+  double seconds = 0;  // by which the period exceeds its launches
+  bool out = true;
+  int64_t launch = 0, first = 0, last = 0;  // out: first <= launch; else launch <= last
+};
+TurnPoint FindTurnPoint(const Trace& trace, Bytes memory, bool clean_leaves_free);
 // No policy without recomputation can be faster: launches may overlap their own transfers; clean
 // and overwritten data leave free. With C_ab = time of launches a..b, U_ab = distinct bytes whose
 // first touch in [a,b] reads what was there before, P_ab = distinct bytes written in [a,b] whose

@@ -8,7 +8,7 @@ namespace {
 
 struct Use {
   uint32_t launch;
-  bool reads, writes;
+  bool reads, writes, restores;
 };
 
 // The uses of every tensor in launch order, one entry a launch.
@@ -17,7 +17,7 @@ std::vector<std::vector<Use>> CollectUses(const Trace& trace) {
   auto use_of = [&](uint32_t tensor, uint32_t launch) -> Use* {
     if (tensor >= uses.size()) return nullptr;
     auto& list = uses[tensor];
-    if (list.empty() || list.back().launch != launch) list.push_back({launch, false, false});
+    if (list.empty() || list.back().launch != launch) list.push_back({launch, false, false, false});
     return &list.back();
   };
   for (uint32_t k = 0; k < trace.launches.size(); ++k) {
@@ -26,6 +26,9 @@ std::vector<std::vector<Use>> CollectUses(const Trace& trace) {
     }
     for (uint32_t t : trace.launches[k].writes) {
       if (Use* use = use_of(t, k)) use->writes = true;
+    }
+    for (uint32_t t : trace.launches[k].restores) {
+      if (Use* use = use_of(t, k)) use->restores = true;
     }
   }
   return uses;
@@ -91,7 +94,8 @@ Lifetimes FindLifetimes(const Trace& trace) {
       if (last && !tensor.global) continue;
       const Use& next = last ? uses[t].front() : uses[t][i + 1];
       const uint32_t next_use = next.launch + (last ? n : 0);
-      if (!tensor.global && next.writes && !next.reads) continue;  // dead until overwritten
+      const bool dropped = next.restores && !last;
+      if (dropped || (!tensor.global && next.writes && !next.reads)) continue;  // dead until then
       between.Add(use.launch, next_use - 1, tensor.bytes);
       if (next_use - use.launch <= 1) continue;
       waiting.Add(use.launch + 1, next_use - 1, tensor.bytes);

@@ -4,8 +4,9 @@
 //
 // An inactive interval is the time between two consecutive uses of a tensor (cyclic for tensors
 // that live across periods): the only time in which it may be away from the device. A gap is dead,
-// and needs neither room nor copy, when the tensor does not exist in it, or when it is local and
-// the next use overwrites it without reading (G10, MICRO'23: dead intermediates leave for free).
+// and needs neither room nor copy, when the tensor does not exist in it, when it is local and the
+// next use overwrites it without reading (G10, MICRO'23: dead intermediates leave for free), or
+// when the next use restores what has been dropped (recompute.h).
 #pragma once
 
 #include <cstdint>

@@ -30,6 +30,9 @@ struct Launch {
   Bytes workspace = 0;           // needed during this launch only
   int stream = 0;
   std::string extra;  // as in Tensor
+  // Those of `writes` whose content has been dropped: dead before this launch, which makes them
+  // again, though they live across periods (recompute.h). Not in any exchange form.
+  std::vector<uint32_t> restores;
 };
 
 struct LinkRates {  // bytes per second

@@ -131,9 +131,12 @@ class Validator {
       auto& list = touches_[k];
       for (uint32_t t : trace_.launches[k].reads) list[t].reads = true;
       for (uint32_t t : trace_.launches[k].writes) list[t].writes = true, written_[t] = true;
+      const auto& restores = trace_.launches[k].restores;
       for (auto& [t, touch] : list) {
         const bool overwrites = touch.writes && !touch.reads;
-        touch.born = !trace_.tensors[t].global && (previous[t] == kNone || overwrites);
+        const bool restored = std::find(restores.begin(), restores.end(), t) != restores.end();
+        touch.born = trace_.tensors[t].global ? restored && previous[t] != kNone
+                                              : previous[t] == kNone || overwrites;
         if (touch.born && previous[t] != kNone) touches_[previous[t]][t].dies = true;
         previous[t] = k;
       }

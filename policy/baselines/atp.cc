@@ -134,6 +134,14 @@ std::vector<Outing> Outings(const std::vector<InactiveInterval>& chosen) {
   return outings;
 }
 
+std::pair<Trace, std::vector<uint32_t>> Again(const Trace& trace,
+                                              const std::vector<Recomputation>& chosen) {
+  RecomputeSet set(trace);
+  for (const Recomputation& r : chosen) set.Add(r);
+  Recomputed made = set.Apply();
+  return {std::move(made.trace), std::move(made.new_position)};
+}
+
 }  // namespace
 
 Policy MakeAtp(const Trace& trace, const PlanOptions& options) {
@@ -150,8 +158,7 @@ Policy MakeAtp(const Trace& trace, const PlanOptions& options) {
       if (genes[i]) swapped.push_back(prediction.swappable[i]);
     }
   }
-  std::vector<uint32_t> position;
-  Trace recomputed = ApplyRecompute(trace, prediction.recomputed, &position);
+  auto [recomputed, position] = Again(trace, prediction.recomputed);
   for (InactiveInterval& i : swapped) {
     i.last_use = position[i.last_use];
     i.next_use = position[i.next_use];

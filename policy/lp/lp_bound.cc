@@ -36,14 +36,18 @@ void SetColumns(const LpModel& model, ClpSimplex* solver) {
   for (size_t i = 0; i < model.intervals().size(); ++i) {
     upper[size_t(model.IntervalColumn(i))] = 1;
   }
+  for (size_t i = 0; i < model.reruns().size(); ++i) {
+    const size_t column = size_t(model.RerunColumn(i));
+    upper[column] = 1;
+    cost[column] = model.reruns()[i].seconds;
+  }
   CoinPackedMatrix empty(false, 0, 0);
   empty.setDimensions(0, model.columns());
   solver->loadProblem(empty, lower.data(), upper.data(), cost.data(), nullptr, nullptr);
 }
 
-}  // namespace
-
-LpBound BoundSafeLp(const Trace& trace, Bytes memory, const LpOptions& options) {
+LpBound Solve(const Trace& trace, Bytes memory, const std::vector<Recomputation>& recompute,
+              const LpOptions& options) {
   LpBound bound;
   for (const Launch& launch : trace.launches) bound.seconds += launch.seconds;
   if (trace.launches.empty() || trace.link.h2d <= 0 || trace.link.d2h <= 0) {
@@ -51,11 +55,12 @@ LpBound BoundSafeLp(const Trace& trace, Bytes memory, const LpOptions& options) 
     return bound;
   }
   const double compute = bound.seconds;
-  const LpModel model(trace, memory, options.clean_leaves_free);
+  const LpModel model(trace, memory, options.clean_leaves_free, recompute);
   ClpSimplex solver;
   solver.setLogLevel(0);
   SetColumns(model, &solver);
   AddRows(&solver, model.AwayRows(), true);
+  AddRows(&solver, model.ShareRows(), false);
   const int n = model.launches();
   AddRows(&solver, {model.LinkRow(0, 0, n - 1), model.LinkRow(1, 0, n - 1)}, false);
   // Where all that may be away is away and no launch waits, the closed form's own rows are
@@ -91,6 +96,17 @@ LpBound BoundSafeLp(const Trace& trace, Bytes memory, const LpOptions& options) 
     AddRows(&solver, rows, false);
   }
   return bound;
+}
+
+}  // namespace
+
+LpBound BoundSafeLp(const Trace& trace, Bytes memory, const LpOptions& options) {
+  return Solve(trace, memory, {}, options);
+}
+
+LpBound BoundRecomputeLp(const Trace& trace, Bytes memory, const RecomputeOptions& recompute,
+                         const LpOptions& options) {
+  return Solve(trace, memory, RecomputeSet(trace, recompute).candidates(), options);
 }
 
 }  // namespace atp::policy

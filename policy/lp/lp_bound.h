@@ -21,11 +21,19 @@
 // Why it is a bound: in any periodic schedule in which a launch starts when its data is resident,
 // let y_I be the largest part of I that is away at any moment; all of it has left and come back
 // inside I, and what is away during k has left before k: each row counts what the link could carry.
+// Recomputation (BoundRecomputeLp) adds r_I in [0, 1] for each interval of RecomputeSet's
+// candidates, the part of I that is dropped, and p_I = the time of its producer:
+//   y_I + r_I <= 1,   minimise   sum of t + sum of p_I r_I
+//   r_I counts with y_I in "memory" and always in "by launch", never on the link;
+//   W[a,b] gains p_I r_I of every I that is not over before a and has begun by b, as the producer
+//   may run anywhere between the two uses.
+// What else a chain has to run, and that inputs must be there then, is left out: it stays a bound.
 // Pure; any thread.
 #pragma once
 
 #include <string>
 
+#include "policy/recompute.h"
 #include "policy/trace.h"
 
 namespace atp::policy {
@@ -46,5 +54,8 @@ struct LpBound {
 };
 
 LpBound BoundSafeLp(const Trace& trace, Bytes memory, const LpOptions& options = {});
+// No plan that drops only what RecomputeSet allows is faster.
+LpBound BoundRecomputeLp(const Trace& trace, Bytes memory, const RecomputeOptions& recompute = {},
+                         const LpOptions& options = {});
 
 }  // namespace atp::policy

@@ -40,6 +40,17 @@ void LpCuts::FindLinkCuts(int row, double tolerance, std::vector<Cut>* cuts) con
       if (at + length < 2 * n) starting[size_t(at)].push_back({at + length, seconds});
     }
   }
+  // Seconds of running again: of what may run in the pause after launch k, and of what may run
+  // there first.
+  std::vector<double> running(size_t(n + 1), 0), beginning(size_t(n), 0);
+  for (size_t i = 0; i < model_.reruns().size(); ++i) {
+    const LpModel::Rerun& r = model_.reruns()[i];
+    const double seconds = r.seconds * Dropped(i);
+    running[size_t(r.first - 1)] += seconds;
+    running[size_t(r.last + 1)] -= seconds;
+    beginning[size_t(r.first - 1)] += seconds;
+  }
+  for (size_t k = 1; k < running.size(); ++k) running[k] += running[k - 1];
   struct Best {
     double violation;
     int a, e;
@@ -51,10 +62,10 @@ void LpCuts::FindLinkCuts(int row, double tolerance, std::vector<Cut>* cuts) con
     for (const auto& [last, seconds] : starting[size_t(a)]) ending[size_t(last)] += seconds;
     if (a >= n) continue;
     Best worst{0, a, a};
-    double inside = 0, window = Pause(a - 1);
+    double inside = 0, window = Pause(a - 1) + running[size_t((a - 1 + n) % n)];
     for (int e = a; e < a + n; ++e) {
       inside += ending[size_t(e)];
-      window += Window(e);
+      window += Window(e) + beginning[size_t(e % n)];
       if (inside - window > worst.violation) worst = {inside - window, a, e};
     }
     if (worst.violation > tolerance) best.push_back(worst);
@@ -96,6 +107,14 @@ void LpCuts::FindByLaunch(int k, double tolerance, std::vector<Cut>* cuts) const
     (c.copied_out ? recent[size_t(std::min(i.since, n - 1))] : free) += gb;
     soon[size_t(std::min(i.until, n - 1))] += gb;
   }
+  double running = 0;  // of what may run again on either side of k; what is near counts less
+  for (size_t i = 0; i < model_.reruns().size(); ++i) {
+    const LpModel::Rerun& r = model_.reruns()[i];
+    if (k < r.first || r.last < k) continue;
+    running += r.seconds * Dropped(i);
+    free += r.gb * Dropped(i);
+    all += r.gb * Dropped(i);
+  }
   const double excess = model_.excess(k);
   // Left earlier than `back` launches ago, or free; what is newer is limited by the link out.
   double older = all - free, out = 0, worst_out = 0;
@@ -103,14 +122,15 @@ void LpCuts::FindByLaunch(int k, double tolerance, std::vector<Cut>* cuts) const
   for (int j = 0; j < n - 1; ++j) {
     older -= recent[size_t(j)];
     if (j > 0) out += Window(k - j);
-    const double room = model_.rate_out() * (out + Pause(k - j - 1));
+    const double room = model_.rate_out() * (out + running + Pause(k - j - 1));
     const double violation = (excess - free - older - room) / model_.rate_out();
     if (violation > worst_out) worst_out = violation, back = j;
   }
   double later = all, in = 0, worst_in = 0;
   int ahead = -1;
   for (int j = 0; j < n - 1; ++j) {  // back in after `j` more launches
-    const double violation = (excess - later - model_.rate_in() * in) / model_.rate_in();
+    const double violation =
+        (excess - later - model_.rate_in() * (in + (j > 0 ? running : 0))) / model_.rate_in();
     if (violation > worst_in) worst_in = violation, ahead = j;
     later -= soon[size_t(j)];
     in += Window(k + j);

@@ -24,6 +24,7 @@ class LpCuts {
   };
   double Pause(int k) const { return solution_[model_.PauseColumn(k)]; }
   double Window(int k) const { return model_.compute(k) + Pause(k); }
+  double Dropped(size_t rerun) const { return solution_[model_.RerunColumn(rerun)]; }
   void FindLinkCuts(int row, double tolerance, std::vector<Cut>* cuts) const;
   void FindByLaunchCuts(double tolerance, std::vector<Cut>* cuts) const;
   void FindByLaunch(int k, double tolerance, std::vector<Cut>* cuts) const;

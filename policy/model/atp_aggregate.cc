@@ -49,10 +49,9 @@ AtpPrediction PredictAtp(const Trace& trace, Bytes memory) {
   p.excess = *peak > memory ? *peak - memory : 0;
   const double bandwidth = trace.link.d2h;
   const Bytes hidden = static_cast<Bytes>(bandwidth * p.forward);  // MS1
-  const std::vector<Recomputation> recomputable = Recomputable(trace);
   RecomputeSet set(trace);
   Bytes walked = 0;
-  for (const Choice& c : Choices(trace, lifetimes, p.turn, recomputable)) {
+  for (const Choice& c : Choices(trace, lifetimes, p.turn, set.candidates())) {
     const bool needs_more = p.excess > hidden && walked < p.excess - hidden;
     if (needs_more) walked += c.interval.bytes;
     if (needs_more && c.recompute != nullptr && set.Add(*c.recompute)) {

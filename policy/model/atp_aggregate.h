@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "policy/lifetimes.h"
-#include "policy/model/recompute.h"
+#include "policy/recompute.h"
 #include "policy/trace.h"
 
 namespace atp::policy {

@@ -5,7 +5,7 @@
 
 #include "policy/bounds.h"
 #include "policy/model/atp_aggregate.h"
-#include "policy/model/recompute.h"
+#include "policy/recompute_plan.h"
 #include "policy/replay/uses.h"
 
 namespace atp::policy {
@@ -69,11 +69,11 @@ ThroughputPoint ModelAt(const Trace& trace, Bytes memory, const ThroughputOption
   }
   if (!options.recompute) return point;
   const RecomputePlan best = BestRecompute(trace, plan_options);
-  if (best.launches > 0 && best.plan.feasible) {
+  if (!best.made.reruns.empty()) {
     point.best_s = best.plan.period_seconds;
     point.best_swap = best.plan.moved_d2h;
-    point.best_recompute = best.bytes;
-    point.best_recompute_s = best.seconds;
+    point.best_recompute = best.made.bytes;
+    point.best_recompute_s = best.made.seconds;
   }
   return point;
 }

@@ -27,16 +27,19 @@ Uses::Uses(const Trace& trace) : launches(static_cast<uint32_t>(trace.launches.s
   for (uint32_t t = 0; t < tensors; ++t) {
     global[t] = trace.tensors[t].global;
     dead_after.emplace_back(positions[t].size(), false);
-    if (!global[t]) FindLives(trace, t);
+    FindLives(trace, t);
   }
 }
 
 void Uses::FindLives(const Trace& trace, uint32_t tensor) {
   const auto& at = positions[tensor];
   for (size_t i = 0; i < at.size(); ++i) {
-    const auto& reads = trace.launches[at[i]].reads;
-    const bool overwrites = std::find(reads.begin(), reads.end(), tensor) == reads.end();
-    if (i > 0 && !overwrites) continue;
+    auto among = [&](const std::vector<uint32_t>& list) {
+      return std::find(list.begin(), list.end(), tensor) != list.end();
+    };
+    const Launch& launch = trace.launches[at[i]];
+    const bool restored = i > 0 && among(launch.restores);
+    if (global[tensor] ? !restored : i > 0 && among(launch.reads)) continue;
     born[at[i]].push_back(tensor);
     const size_t before = i > 0 ? i - 1 : at.size() - 1;
     dead_after[tensor][before] = true;

@@ -21,8 +21,8 @@ struct Uses {
   uint32_t launches = 0;
   std::vector<std::vector<uint32_t>> positions;  // per tensor: its launches, ascending
   std::vector<std::vector<uint32_t>> touched;    // per launch: distinct tensors
-  // Per launch: local tensors that hold nothing before it, or nothing after it. A local tensor
-  // lives more than once in a period if a launch overwrites it without reading it.
+  // Per launch: tensors that hold nothing before it, or nothing after it. A local tensor lives more
+  // than once in a period if a launch overwrites it without reading it, any tensor that is dropped.
   std::vector<std::vector<uint32_t>> born, dies;
   std::vector<std::vector<bool>> dead_after;  // per tensor, as `positions`
   std::vector<bool> global;                   // per tensor

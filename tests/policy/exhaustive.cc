@@ -33,7 +33,9 @@ std::vector<Step> Steps(const Trace& trace, Mask* written) {
     for (uint32_t t = 0; t < trace.tensors.size(); ++t) {
       if ((steps[k].touched >> t & 1) == 0) continue;
       const bool overwritten = (reads >> t & 1) == 0;
-      if (!trace.tensors[t].global && (last[t] < 0 || overwritten)) {
+      const auto& restores = launch.restores;
+      const bool restored = std::find(restores.begin(), restores.end(), t) != restores.end();
+      if (trace.tensors[t].global ? restored : last[t] < 0 || overwritten) {
         steps[k].born |= 1u << t;
         if (last[t] >= 0) steps[static_cast<size_t>(last[t])].dead |= 1u << t;
       }

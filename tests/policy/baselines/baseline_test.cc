@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policy/bounds.h"
-#include "policy/model/recompute.h"
+#include "policy/recompute.h"
 #include "policy/replay/uses.h"
 #include "policy/synthetic/synthetic.h"
 #include "tests/policy/test_trace.h"
