@@ -16,6 +16,7 @@
 #include "cli/run_watch.h"
 #include "cli/servable.h"
 #include "cli/size.h"
+#include "protocol/share_report.h"
 
 namespace atp::cli {
 namespace {
@@ -34,6 +35,15 @@ std::string Prepend(const std::string& value, const char* before, char separator
   const std::string rest = before;
   if (rest == value || rest.rfind(value + separator, 0) == 0) return rest;
   return value + separator + rest;
+}
+
+// As ATP_WAIT is understood.
+bool IsDuration(const std::string& text) {
+  const size_t unit = text.find_first_not_of("0123456789");
+  if (text == "off") return true;
+  if (text.empty() || unit == 0) return false;
+  const std::string given = unit == std::string::npos ? "s" : text.substr(unit);
+  return given == "s" || given == "ms" || given == "m";
 }
 
 void CheckPolicy(const std::string& policy) {
@@ -167,6 +177,9 @@ void CheckOptions(const RunOptions& options, const Installation& installation) {
     Fail("malformed --budget '" + options.budget + "': " + std::string(kSizeForms) +
          ", a share of the card as 80%, or one per device as 0=16GiB,1=80%");
   }
+  if (!options.wait.empty() && !IsDuration(options.wait)) {
+    Fail("malformed --wait '" + options.wait + "': write 30s, 500ms, 2m or off");
+  }
   if (!options.sim_memory.empty() && !ParseBytes(options.sim_memory)) {
     Fail("malformed --sim-memory '" + options.sim_memory + "': " + std::string(kSizeForms));
   }
@@ -202,6 +215,9 @@ std::map<std::string, std::string> RunEnvironment(const RunOptions& options,
                          (by_hand != nullptr ? by_hand : "");
   }
   if (!options.budget.empty()) set["ATP_BUDGET"] = options.budget;
+  if (!options.weight.empty()) set["ATP_WEIGHT"] = options.weight;
+  if (!options.priority.empty()) set["ATP_PRIORITY"] = options.priority;
+  if (!options.wait.empty()) set["ATP_WAIT"] = options.wait;
   if (!options.policy.empty()) set["ATP_POLICY"] = options.policy;
   if (!options.report.empty()) set["ATP_REPORT"] = options.report;
   return set;
@@ -221,6 +237,13 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
       ->needs(sim);
   run->add_option("--budget", options->budget,
                   "Device memory that the shim may keep resident: 16GiB, 80%, 0=16GiB,1=80%");
+  run->add_option("--weight", options->weight,
+                  "Against other jobs of the same priority on a card that atpd shares out")
+      ->check(CLI::Range(protocol::kLeastWeight, protocol::kMostWeight));
+  run->add_option("--priority", options->priority, "There, higher comes first")
+      ->check(CLI::Range(-protocol::kMostPriority, protocol::kMostPriority));
+  run->add_option("--wait", options->wait,
+                  "How long to wait for memory that others hold, instead of being refused: 30s, 2m");
   run->add_option("--policy", options->policy, "learned (default), managed (no hints) or off");
   run->add_option("--report", options->report,
                   "Write a page about the run (run.html), or its figures (run.json)");

@@ -25,6 +25,9 @@ struct RunOptions {
   std::string sim_machine;  // file of atp calibrate; empty = the profile's costs
   std::string sim_costs;    // what it says, for ATP_SIM_SET
   std::string budget;       // ATP_BUDGET; empty = as in the environment
+  std::string weight;       // ATP_WEIGHT; likewise
+  std::string priority;     // ATP_PRIORITY; likewise
+  std::string wait;         // ATP_WAIT; likewise
   std::string policy;       // ATP_POLICY; likewise
   std::string report;       // ATP_REPORT; likewise
   bool progress = false;    // say on stderr how it goes

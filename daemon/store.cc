@@ -38,7 +38,6 @@ constexpr const char* kSteps[] = {
     " after REAL NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (workload, number)) WITHOUT ROWID;",
 };
 constexpr int kVersion = std::size(kSteps);
-constexpr int kMostRuns = 20;  // remembered of a workload
 // Somebody else may hold the file for a moment (sqlite3 on the command line); clients wait for us
 // as long.
 constexpr int kBusyMilliseconds = 50, kOpenMilliseconds = 5000;
@@ -232,14 +231,22 @@ void Store::RememberRun(int64_t workload, const protocol::Learned& learned, uint
   row.Bind(6, longest->best_seconds);
   row.Bind(7, longest->bound_seconds);
   row.Bind(8, longest->plain_seconds);
-  row.Row();
-  Statement old(database_.get(),
-                "DELETE FROM run WHERE workload = ?1 AND job NOT IN"
-                " (SELECT job FROM run WHERE workload = ?1 ORDER BY number DESC LIMIT ?2)");
+  if (row.Row(); !row.done() || !KeepLast("run", workload)) {
+    CountError("what a run has reached could not be kept");
+  }
+}
+
+// Of a workload's rows in `table` the newest ones.
+bool Store::KeepLast(const char* table, int64_t workload) {
+  constexpr int kMost = 20;
+  const std::string rows = std::string(" FROM ") + table + " WHERE workload = ?1";
+  const std::string text = "DELETE" + rows + " AND number < (SELECT min(number) FROM (SELECT number" +
+                           rows + " ORDER BY number DESC LIMIT ?2))";
+  Statement old(database_.get(), text.c_str());
   old.Bind(1, workload);
-  old.Bind(2, kMostRuns);
+  old.Bind(2, kMost);
   old.Row();
-  if (!row.done() || !old.done()) CountError("what a run has reached could not be kept");
+  return old.done();
 }
 
 int64_t Store::Now() const { return clock_ != nullptr ? clock_() : time(nullptr); }

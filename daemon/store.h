@@ -111,6 +111,7 @@ class Store {
   int64_t Now() const;
   void MakeRoom(uint32_t user);
   void RememberRun(int64_t workload, const protocol::Learned& learned, uint64_t job);
+  bool KeepLast(const char* table, int64_t workload);
   bool Execute(const char* sql);
   void CountError(const char* what);
   uint64_t Number(const char* sql);

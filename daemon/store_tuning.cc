@@ -8,8 +8,6 @@
 
 namespace atp::daemon {
 
-constexpr int kMostDecisions = 20;  // remembered of a workload
-
 // A workload is searched when it is new, and again when it has told four times as much: until then
 // the same replays would say the same.
 std::optional<Store::ToTune> Store::NextToTune() {
@@ -54,14 +52,9 @@ void Store::Decide(uint64_t id, const Decision& decision) {
   row.Bind(4, decision.before_seconds);
   row.Bind(5, decision.after_seconds);
   row.Bind(6, decision.reason);
-  row.Row();
-  Statement old(database_.get(),
-                "DELETE FROM decision WHERE workload = ?1 AND number <="
-                " (SELECT max(number) FROM decision WHERE workload = ?1) - ?2");
-  old.Bind(1, id);
-  old.Bind(2, kMostDecisions);
-  old.Row();
-  if (!row.done() || !old.done()) CountError("a decision could not be kept");
+  if (row.Row(); !row.done() || !KeepLast("decision", static_cast<int64_t>(id))) {
+    CountError("a decision could not be kept");
+  }
 }
 
 std::vector<Store::Decision> Store::Decisions(uint64_t id) {

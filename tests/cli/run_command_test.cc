@@ -88,6 +88,12 @@ TEST_F(RunCommand, OptionsReachTheProgramAsEnvironment) {
                 "sh -c 'echo $ATP_SIM_GPU $ATP_SIM_MEMORY $ATP_BUDGET $ATP_POLICY'")
                 .output,
             "tiny 64M 50% managed\n");
+  setenv("ATP_WEIGHT", "9", 1);
+  EXPECT_EQ(Atp("run --weight 2 --priority -1 --wait 30s -- "
+                "sh -c 'echo $ATP_WEIGHT $ATP_PRIORITY $ATP_WAIT'")
+                .output,
+            "2 -1 30s\n");
+  unsetenv("ATP_WEIGHT");
 }
 
 TEST_F(RunCommand, AProgramThatCannotStartHasTheUsualCodes) {
@@ -100,6 +106,10 @@ TEST_F(RunCommand, ErrorsOfItsOwnAre125) {
   ExpectError(125, "run --wrong -- true", "--wrong");
   ExpectError(125, "run --budget 1Q -- true", "'1Q'");
   ExpectError(125, "run --sim-memory 1G -- true", "--sim");
+  ExpectError(125, "run --weight 0 -- true", "--weight");
+  ExpectError(125, "run --weight 101 -- true", "--weight");
+  ExpectError(125, "run --priority 101 -- true", "--priority");
+  ExpectError(125, "run --priority high -- true", "--priority");
 }
 
 TEST_F(RunCommand, ABudgetLargerThanTheCardIsRefused) {

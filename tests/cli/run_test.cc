@@ -64,6 +64,29 @@ TEST(RunEnvironment, PassesBudgetAndPolicy) {
   EXPECT_EQ(EnvironmentFor(With(&RunOptions::policy, "managed")).at("ATP_POLICY"), "managed");
 }
 
+TEST(RunEnvironment, AnOptionComesBeforeWhatTheEnvironmentHas) {
+  RunOptions options;
+  options.weight = "2.5";
+  options.priority = "-3";
+  options.wait = "2m";
+  const std::map<std::string, std::string> inherited = {
+      {"ATP_WEIGHT", "1"}, {"ATP_PRIORITY", "9"}, {"ATP_WAIT", "off"}};
+  const auto set = EnvironmentFor(options, inherited);
+  EXPECT_EQ(set.at("ATP_WEIGHT"), "2.5");
+  EXPECT_EQ(set.at("ATP_PRIORITY"), "-3");
+  EXPECT_EQ(set.at("ATP_WAIT"), "2m");
+  EXPECT_FALSE(EnvironmentFor({}, inherited).contains("ATP_PRIORITY"));
+}
+
+TEST(RunOptions, AMalformedTimeIsNamedWithTheRemedy) {
+  for (const char* bad : {"soon", "3h", "s", "-1s"}) {
+    EXPECT_NE(ErrorOf(With(&RunOptions::wait, bad)).find(bad), std::string::npos) << bad;
+  }
+  for (const char* good : {"30s", "500ms", "2m", "7", "off"}) {
+    EXPECT_EQ(ErrorOf(With(&RunOptions::wait, good)), "") << good;
+  }
+}
+
 TEST(RunOptions, AMalformedSizeIsNamedWithTheRemedy) {
   for (const auto member : {&RunOptions::budget, &RunOptions::sim_memory}) {
     const std::string error = ErrorOf(With(member, "16Gigs"));
