@@ -16,14 +16,16 @@ namespace atp::daemon {
 
 struct SearchOptions {
   policy::DriverCosts costs;
-  unsigned evaluations = 40;  // at most; each replays every scenario
+  unsigned evaluations = 80;  // at most; each replays every scenario
+  size_t candidates = 8;      // at most
   // Called after each evaluation; false ends the search without a result.
   std::function<bool()> go_on = [] { return true; };
 };
 
 struct Found {
-  bool better = false;                           // `tuning` wins by more than scenarios differ
-  protocol::Tuning tuning;                       // the best, or those in force
+  // Those that win by more than scenarios differ, the best first. No two of them make the same plan:
+  // the replay model is not the machine, so that its second best may be the best there.
+  std::vector<protocol::Tuning> better;
   double before_seconds = 0, after_seconds = 0;  // a period, the mean over scenarios of their own
   unsigned evaluations = 0;
   std::string reason;  // in words

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/tuning.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/log.h"
@@ -9,6 +10,28 @@ namespace atp::daemon {
 
 using protocol::Learned;
 using protocol::TrialState;
+
+namespace {
+
+bool Contains(const std::vector<protocol::Tuning>& list, const protocol::Tuning& tuning) {
+  return std::find(list.begin(), list.end(), tuning) != list.end();
+}
+
+// One candidate a run: the next of those that a search has found.
+void OfferNext(Learned* learned) {
+  constexpr size_t kMostRejected = 64;
+  while (learned->rejected.size() > kMostRejected) {
+    learned->rejected.erase(learned->rejected.begin());
+  }
+  learned->candidate = {};
+  learned->trial = TrialState::kNone;
+  if (learned->further.empty()) return;
+  learned->candidate = learned->further.front();
+  learned->further.erase(learned->further.begin());
+  learned->trial = TrialState::kOffered;
+}
+
+}  // namespace
 
 void MergeTuning(const Learned* stored, Learned* told, Store::Decision* decision) {
   decision->what.clear();
@@ -20,16 +43,16 @@ void MergeTuning(const Learned* stored, Learned* told, Store::Decision* decision
     if (said != TrialState::kNone) told->tuning = {};
     return;
   }
+  told->further = stored->further;
+  told->rejected = stored->rejected;
   const bool offered = stored->trial == TrialState::kOffered;
   const bool decided = offered && tried == stored->candidate &&
                        (said == TrialState::kWon || said == TrialState::kLost);
   if (decided) {
     const bool won = said == TrialState::kWon;
     told->tuning = won ? stored->candidate : stored->tuning;
-    if (!won) {  // so that it is not offered again
-      told->candidate = tried;
-      told->trial = TrialState::kLost;
-    }
+    if (!won) told->rejected.push_back(tried);  // so that it is not offered again
+    OfferNext(told);
     *decision = {0, won ? "kept" : "rejected", told->before_seconds, told->trial_seconds,
                  won ? "the live job was faster by it" : "the live job was no faster by it"};
     return;
@@ -63,22 +86,26 @@ void Tuning::Tick(Clock::time_point now) {
 
 void Tuning::End(const Found& found) {
   store_.Searched(job_);
-  Store::Decision decision{0, found.better ? "offered" : "nothing better", found.before_seconds,
-                           found.after_seconds, found.reason};
-  if (found.better) {
+  Store::Decision decision{0, "nothing better", found.before_seconds, found.after_seconds,
+                           found.reason};
+  if (!found.better.empty()) {
     const auto bytes = store_.Get(job_.user, job_.id);  // as it is now
     Learned learned;
     std::string error;
     if (!bytes || !protocol::Read(*bytes, &learned, &error)) return;
     if (learned.tuning != from_) return;  // a trial has ended meanwhile
-    if (learned.trial == TrialState::kLost && learned.candidate == found.tuning) {
-      decision.what = "nothing better";
+    learned.further = found.better;
+    std::erase_if(learned.further,
+                  [&](const auto& tuning) { return Contains(learned.rejected, tuning); });
+    const size_t offers = learned.further.size();
+    OfferNext(&learned);
+    if (offers == 0) {
       decision.reason += ", but a live job was no faster by it";
       return store_.Decide(job_.id, decision);
     }
-    learned.candidate = found.tuning;
-    learned.trial = TrialState::kOffered;
     if (!store_.Replace(job_.id, protocol::Write(learned))) return;
+    decision.what = "offered";
+    if (offers > 1) decision.reason += ", and " + std::to_string(offers - 1) + " more";
     ++counters_.offered;
   }
   store_.Decide(job_.id, decision);

@@ -133,12 +133,30 @@ const char* Take(const wire::LearnedPhase& from, LearnedPhase* out) {
 
 bool Copy(const wire::Tuning* from, Tuning* out) {
   if (from == nullptr) return true;
-  *out = {from->head_room_bytes(), from->duration_spread(), from->call_seconds()};
+  out->head_room_bytes = from->head_room_bytes();
+  out->duration_spread = from->duration_spread();
+  out->call_seconds = from->call_seconds();
   return GoodNumber(out->duration_spread) && GoodNumber(out->call_seconds);
 }
 
+bool Copy(const flatbuffers::Vector<const wire::Choice*>* from, std::vector<Tuning>* out) {
+  if (Misplaced(from)) return false;
+  for (uint32_t i = 0; from != nullptr && i < from->size(); ++i) {
+    const wire::Choice& c = *from->Get(i);
+    out->push_back({c.head_room_bytes(), c.duration_spread(), c.call_seconds(), c.link_scale()});
+    for (const double value : {c.duration_spread(), c.call_seconds(), c.link_scale()}) {
+      if (!GoodNumber(value)) return false;
+    }
+  }
+  return true;
+}
+
 const char* TakeTuning(const wire::Learned& from, Learned* out) {
-  if (!Copy(from.tuning(), &out->tuning) || !Copy(from.candidate(), &out->candidate)) {
+  out->tuning.link_scale = from.tuning_link_scale();
+  out->candidate.link_scale = from.candidate_link_scale();
+  if (!Copy(from.tuning(), &out->tuning) || !Copy(from.candidate(), &out->candidate) ||
+      !GoodNumber(from.tuning_link_scale()) || !GoodNumber(from.candidate_link_scale()) ||
+      !Copy(from.further(), &out->further) || !Copy(from.rejected(), &out->rejected)) {
     return "a choice is not a number";
   }
   if (from.trial() > static_cast<uint32_t>(TrialState::kLost))
@@ -199,10 +217,19 @@ std::vector<uint8_t> Write(const Learned& learned) {
     return wire::Tuning(t.head_room_bytes, t.duration_spread, t.call_seconds);
   };
   const wire::Tuning tuning = choices(learned.tuning), candidate = choices(learned.candidate);
+  const auto list = [&](const std::vector<Tuning>& from) {
+    std::vector<wire::Choice> rows;
+    for (const Tuning& t : from) {
+      rows.emplace_back(t.head_room_bytes, t.duration_spread, t.call_seconds, t.link_scale);
+    }
+    return to.CreateVectorOfStructs(rows);
+  };
+  const auto further = list(learned.further), rejected = list(learned.rejected);
   to.Finish(wire::CreateLearned(
       to, kLearnedVersion, fingerprint, command, learned.h2d, learned.d2h, learned.duplex_h2d,
       learned.duplex_d2h, phase_rows, &tuning, &candidate, static_cast<uint32_t>(learned.trial),
-      learned.before_seconds, learned.trial_seconds, learned.budget_bytes));
+      learned.before_seconds, learned.trial_seconds, learned.budget_bytes,
+      learned.tuning.link_scale, learned.candidate.link_scale, further, rejected));
   return Bytes(to);
 }
 

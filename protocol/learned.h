@@ -47,10 +47,13 @@ struct LearnedPhase {
   bool operator==(const LearnedPhase&) const = default;
 };
 
+inline constexpr uint64_t kNoHeadRoom = 1;
+
 // Choices of the shim that may make a plan faster and never another result. 0 = its own.
 struct Tuning {
-  uint64_t head_room_bytes = 0;                  // kept free on the device
+  uint64_t head_room_bytes = 0;                  // kept free on the device; kNoHeadRoom: nothing
   double duration_spread = 0, call_seconds = 0;  // as policy::PlanOptions has them
+  double link_scale = 0;  // so many times as fast as measured the planner takes the link to be
   bool operator==(const Tuning&) const = default;
 };
 
@@ -64,6 +67,8 @@ struct Learned {
   std::vector<LearnedPhase> phases;
   Tuning tuning, candidate;
   TrialState trial = TrialState::kNone;
+  // atpd's own books: candidates after this one, and those that a live job was no faster by.
+  std::vector<Tuning> further, rejected;
   double before_seconds = 0, trial_seconds = 0;  // a period before and during the trial
   uint64_t budget_bytes = 0;                     // of the device, with head-room; 0 = not known
   bool operator==(const Learned&) const = default;

@@ -89,6 +89,7 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
   input.piece_bytes = PieceBytes(budget_);
   input.duration_spread = memory_.tuning().duration_spread();
   input.call_seconds = memory_.tuning().call_seconds();
+  input.link_scale = memory_.tuning().link_scale();
   input.trial = memory_.tuning().trying();
   input.frees = frees_;
   input.phase = phase->phase;

@@ -18,6 +18,7 @@ namespace {
 
 struct Refusal {
   bool given = false;
+  bool by_card = false;  // plain memory, by the driver; otherwise host memory, by the ledger
   uint64_t asked = 0, already = 0;  // of this process, on the device
   uint64_t others = 0;              // what the machine promises without it
   int device = 0;
@@ -122,6 +123,7 @@ bool Ask(const Wish& wish) {
       });
   if (granted) return true;
   refusal.given = true;
+  refusal.by_card = false;
   refusal.device = wish.device->ordinal;
   refusal.budget = wish.device->budget;
   return false;
@@ -170,8 +172,25 @@ void LowerPromise(Device* device, uint64_t managed) {
 
 uint64_t MostPromised() { return most.load(std::memory_order_relaxed); }
 
+bool RefusedByCard(const Device& device, uint64_t bytes) {
+  // The driver takes some for itself: contexts, page tables.
+  const uint64_t most = device.total - device.total / 16;
+  const uint64_t own = device.native.load(std::memory_order_relaxed) + bytes;
+  if (Settings().wait_ms == 0 || own > most) return false;
+  refusal.given = refusal.by_card = true;
+  refusal.device = device.ordinal;
+  refusal.asked = bytes;
+  refusal.others = most - own + 1;
+  return true;
+}
+
 void SayRefused() {
   const Refusal& r = refusal;
+  if (r.by_card) {
+    ATP_LOG_ERROR("device %d: %s of plain memory asked, and others hold it still: refused",
+                  r.device, HumanBytes(r.asked).text());
+    return;
+  }
   char limit[128];
   if (r.limit.asked_for) {
     snprintf(limit, sizeof limit, "%s, as ATP_HOST_BUDGET says", HumanBytes(r.limit.bytes).text());
@@ -195,7 +214,10 @@ Patience::Patience() : until_ms_(NowMs() + Settings().wait_ms) {}
 bool Patience::More() {
   constexpr timespec kPause = {0, 20'000'000};
   if (Settings().wait_ms == 0 || refusal.others == 0 || NowMs() >= until_ms_) return false;
-  if (!waited_) {
+  if (!waited_ && refusal.by_card) {
+    ATP_LOG_WARN("device %d: others hold the %s of plain memory asked: waiting for it (ATP_WAIT)",
+                 refusal.device, HumanBytes(refusal.asked).text());
+  } else if (!waited_) {
     ATP_LOG_WARN("%s of host memory are promised to others: waiting for it (ATP_WAIT)",
                  HumanBytes(refusal.others).text());
   }

@@ -30,6 +30,10 @@ inline bool Promised(const Device& device, uint64_t managed) {
   return managed <= device.promised.load(std::memory_order_relaxed);
 }
 
+// The driver has refused plain memory. True: the card would hold it if others did not, and ATP_WAIT
+// is set, so that WithPatience asks again.
+bool RefusedByCard(const Device& device, uint64_t bytes);
+
 // The calling thread's last refusal, in the log: size, limit, who holds it, what to do.
 void SayRefused();
 
@@ -46,8 +50,8 @@ class Patience {
   uint64_t until_ms_ = 0;
 };
 
-// Repeats an attempt that host memory was refused to, as long as ATP_WAIT allows, and says in the
-// log that it failed in the end. No lock may be held.
+// Repeats an attempt to which host memory was refused, or plain memory of the card, as long as
+// ATP_WAIT allows, and says in the log that it failed in the end. No lock may be held.
 bool WasRefused();  // the calling thread, since ForgetRefusal
 void ForgetRefusal();
 template <typename Attempt>

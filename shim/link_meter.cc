@@ -83,7 +83,8 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
 }
 
 policy::LinkRates LinkMeter::Known() const {
-  const bool measured = ToDevice().alone > 0 || ToHost().alone > 0;
+  const Rates in = ToDevice(), out = ToHost();
+  const bool measured = in.alone > 0 || out.alone > 0 || (in.duplex > 0 && out.duplex > 0);
   return measured ? Link() : assumed_;
 }
 

@@ -4,6 +4,7 @@
 
 #include "shim/capture.h"
 #include "shim/findings.h"
+#include "shim/host_promise.h"
 #include "shim/placement.h"
 #include "shim/pools.h"
 #include "shim/resolve.h"
@@ -51,13 +52,16 @@ CUresult AllocateInOrder(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, 
   bool packed = false;
   const CUresult placed = PlaceInOrder(address, bytes, pool, stream, Row<id>::kPerThread, &packed);
   if (placed != CUDA_ERROR_NOT_SUPPORTED) return placed;
-  const CUresult result = driver();
   const WhyNative why = packed ? WhyNative::kSmall : WhyNative::kPool;
+  const CUresult result = WithPatience([&] {
+    const CUresult answer = driver();
+    SayIfPlainMemoryIsOut(answer, bytes, why);
+    return answer;
+  });
   if (result == CUDA_SUCCESS && !CaptureOpen()) {
     AccountNative(*address, bytes, why, packed);
     Count(why, bytes);
   }
-  SayIfPlainMemoryIsOut(result, bytes, why);
   return result;
 }
 

@@ -79,7 +79,9 @@ CUresult TryNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative
 
 CUresult PlaceNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative why) {
   const CUresult result = TryNative(device, address, bytes, why);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && !WasRefused()) SayPlainMemoryIsOut(*device, bytes, why);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && !WasRefused() && !RefusedByCard(*device, bytes)) {
+    SayPlainMemoryIsOut(*device, bytes, why);
+  }
   return result;
 }
 
@@ -217,7 +219,8 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
 
 void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why) {
   const Device* device = result == CUDA_ERROR_OUT_OF_MEMORY ? CurrentDevice() : nullptr;
-  if (device != nullptr) SayPlainMemoryIsOut(*device, bytes, why);
+  if (device == nullptr || RefusedByCard(*device, bytes)) return;
+  SayPlainMemoryIsOut(*device, bytes, why);
 }
 
 void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed) {

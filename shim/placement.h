@@ -24,7 +24,8 @@ CUresult ReleaseAllocation(CUdeviceptr address);
 
 // Accounts for memory that the program got from the driver by other ways.
 void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed = false);
-// The driver's answer to such a way: when memory is out, the log says once who holds it.
+// The driver's answer to such a way, inside WithPatience: when memory is out, the log says once who
+// holds it.
 void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why);
 void UnaccountNative(CUdeviceptr address);
 

@@ -100,7 +100,12 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   for (uint32_t t = 0; t < placed.size(); ++t) {
     if (placed[t].written) options.never_advised.push_back(t);
   }
+  for (double* rate :
+       {&trace.link.h2d, &trace.link.d2h, &trace.link.duplex_h2d, &trace.link.duplex_d2h}) {
+    *rate *= input.link_scale;
+  }
   const policy::Plan plan = policy::MakePlan(trace, options);
+  trace.link = input.link;
   if (!plan.feasible) {
     output.why = plan.why;
     return output;

@@ -33,7 +33,7 @@ struct PlanInput {
   uint64_t frees = 0;        // of the loop when the request was made
   uint32_t phase = 0;        // that it is made for
   bool read_mostly = false;  // what the period only reads may leave without a copy
-  double duration_spread = 0, call_seconds = 0;  // protocol::Tuning
+  double duration_spread = 0, call_seconds = 0, link_scale = 1;  // protocol::Tuning
   bool trial = false;
   bool touches = true;  // what stays is touched now and then
   bool reach = true;    // launches' reaches are found from their PTX (kernel_reach.h)

@@ -32,9 +32,12 @@ double Spread(const std::vector<double>& values) {
 
 protocol::Tuning Sensible(protocol::Tuning tuning, uint64_t budget) {
   constexpr double kMostSpread = 1, kMostCall = 1e-3;
+  constexpr double kLeastScale = 0.5, kMostScale = 4;
   if (tuning.head_room_bytes != 0) {
-    tuning.head_room_bytes =
-        std::clamp(tuning.head_room_bytes / kGranule * kGranule, kGranule, 4 * OwnHeadRoom(budget));
+    tuning.head_room_bytes = std::min(tuning.head_room_bytes, 4 * OwnHeadRoom(budget));
+  }
+  if (tuning.link_scale != 0) {
+    tuning.link_scale = std::clamp(tuning.link_scale, kLeastScale, kMostScale);
   }
   tuning.duration_spread = std::clamp(tuning.duration_spread, 0.0, kMostSpread);
   tuning.call_seconds = std::clamp(tuning.call_seconds, 0.0, kMostCall);
@@ -59,6 +62,7 @@ void TuningTrial::Follow(uint64_t budget) {
 
 uint64_t TuningTrial::HeadRoom() const {
   const uint64_t chosen = now().head_room_bytes;
+  if (chosen == protocol::kNoHeadRoom) return 0;
   return std::min(budget_, chosen != 0 ? chosen : OwnHeadRoom(budget_));
 }
 

@@ -27,6 +27,7 @@ class TuningTrial {
   uint64_t HeadRoom() const;
   double duration_spread() const { return now().duration_spread; }
   double call_seconds() const { return now().call_seconds; }
+  double link_scale() const { return now().link_scale > 0 ? now().link_scale : 1; }
   bool trying() const { return state_ == State::kTrying; }
 
   enum class Do { kNothing, kStart, kKeep, kRollBack };

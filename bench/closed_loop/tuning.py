@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What does the daemon's tuning bring? For points that bin/bench/closed_loop has run (the first line of their logs repeats the run):
-a run beside a daemon of its own, the daemon's search, a run that tries what was found, and one after it. Virtual times, in ms an iteration."""
+a run beside a daemon of its own, the daemon's search, a run for each candidate until none is left, and one after that. Then the last one again at points of
+the band of costs, by the choices that were kept and without them. Virtual times, in ms an iteration."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -18,7 +20,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
 from runner import command_of, logs_of  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(BUILD / "bin/bench/closed_loop.d"))
+
+from measure import BAND, band_costs  # noqa: E402
+from runner import read_costs  # noqa: E402
+
 STEADY = 3  # last iterations of a run
+MOST_TRIALS = 10
 
 
 def run(environment, words, socket):
@@ -27,38 +35,69 @@ def run(environment, words, socket):
     return times, re.sub(r"ms [0-9.]+", "", done.stdout)
 
 
-def await_search(socket):
-    """The last decision, once the daemon has nothing left to search."""
+@contextlib.contextmanager
+def daemon_at(folder, tune):
+    """A daemon with the store in the folder; gives its socket."""
+    socket = f"{folder}/atpd.sock"
+    daemon = subprocess.Popen([BUILD / "bin/atpd", "--socket", socket, "--store", f"{folder}/atpd.db", "--tune", tune, "--tune-idle", "0", "--tune-cpu", "1"],
+                              stderr=subprocess.DEVNULL)
+    try:
+        while not os.path.exists(socket):
+            time.sleep(0.05)
+        yield socket
+    finally:
+        daemon.terminate()
+        daemon.wait()
+
+
+def with_costs(environment, band):
+    """The same run on a machine whose assumed costs are those of a point of the band."""
+    costs = ",".join(band_costs(read_costs(BUILD, environment["ATP_SIM_GPU"]), band))
+    return {**environment, "ATP_SIM_SET": f"{environment['ATP_SIM_SET']},{costs}"}
+
+
+def steady(times):
+    return statistics.median(times[-STEADY:])
+
+
+def decisions(socket):
+    """All of the workload, once the daemon has nothing left to search."""
     while True:
         status = subprocess.run([BUILD / "bin/atp", "status", "--json", "--socket", socket], capture_output=True, text=True, check=True)
         daemon = json.loads(status.stdout)["daemon"]
-        decisions = [workload["decisions"] for workload in daemon["workloads"]]
-        if decisions and all(decisions) and not daemon["tuning"]["searching"]:
-            return decisions[0][-1]
+        lists = [workload["decisions"] for workload in daemon["workloads"]]
+        if lists and all(lists) and not daemon["tuning"]["searching"]:
+            return lists[0]
         time.sleep(0.2)
 
 
-def measure(log, iterations):
+def measure(log, iterations, bands):
     environment, words = command_of(log, iterations)
     with tempfile.TemporaryDirectory() as folder:
-        socket = f"{folder}/atpd.sock"
-        daemon = subprocess.Popen([BUILD / "bin/atpd", "--socket", socket, "--store", f"{folder}/atpd.db", "--tune-idle", "0", "--tune-cpu", "1"],
-                                  stderr=subprocess.DEVNULL)
-        try:
-            while not os.path.exists(socket):
-                time.sleep(0.05)
+        trials = []
+        with daemon_at(folder, "on") as socket:
             before, results = run(environment, words, socket)
-            found = await_search(socket)
-            trial, same = run(environment, words, socket)
-            decided = await_search(socket)
+            found = decisions(socket)[-1]
+            for _ in range(MOST_TRIALS if found["what"] == "offered" else 0):
+                known = len(decisions(socket))
+                times, same = run(environment, words, socket)
+                new = decisions(socket)[known:]
+                if not new:
+                    break  # nothing was on offer any more
+                trials.append({"what": new[0]["what"], "slowest_ms": max(times[3:]), "identical": same == results})
+        with daemon_at(folder, "off") as socket:
             after, also = run(environment, words, socket)
-        finally:
-            daemon.terminate()
-            daemon.wait()
-    steady = [statistics.median(times[-STEADY:]) for times in (before, after)]
-    return {"point": log.name.removesuffix(".learned.log"), "before_ms": steady[0], "after_ms": steady[1], "change": steady[1] / steady[0] - 1,
-            "slowest_of_trial_ms": max(trial[3:]), "found": found["what"], "decided": decided["what"], "reason": found["reason"],
-            "identical": results == same == also}
+            band = {name: run(with_costs(environment, name), words, socket)[0] for name in bands}
+    untuned = {}
+    for name in bands:
+        with tempfile.TemporaryDirectory() as folder, daemon_at(folder, "off") as socket:
+            run(with_costs(environment, name), words, socket)  # both are second runs
+            untuned[name] = run(with_costs(environment, name), words, socket)[0]
+    return {"point": log.name.removesuffix(".learned.log"), "before_ms": steady(before), "after_ms": steady(after), "change": steady(after) / steady(before) - 1,
+            "kept": sum(trial["what"] == "kept" for trial in trials), "tried": len(trials),
+            "slowest_of_trials_ms": max([trial["slowest_ms"] for trial in trials], default=None), "found": found["what"], "reason": found["reason"],
+            "band": {name: steady(band[name]) / steady(untuned[name]) - 1 for name in bands},
+            "identical": results == also and all(trial["identical"] for trial in trials)}
 
 
 def main():
@@ -66,16 +105,18 @@ def main():
     parser.add_argument("point", nargs="*", help="as sweep-a100-40g-1.5-balanced-quick; without: all in the folder")
     parser.add_argument("--out", type=Path, default=BUILD / "closed_loop", help="folder of the logs")
     parser.add_argument("--iterations", type=int, default=14, help="of each run (default 14)")
+    parser.add_argument("--band", action="append", choices=sorted(BAND), default=[], help="also at this point of the band of costs (may be repeated)")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead of a table")
     options = parser.parse_args()
     logs = logs_of(options.out, options.point)
     rows = []
     for log in logs:
-        row = measure(log, options.iterations)
+        row = measure(log, options.iterations, options.band)
         rows.append(row)
         if not options.json:
-            print(f"| {row['point']} | {row['before_ms']:.4f} | {row['after_ms']:.4f} | {100 * row['change']:+.2f} % | {row['decided']} |"
-                  f" {row['slowest_of_trial_ms']:.4f} | {'yes' if row['identical'] else 'NO'} | {row['reason']} |", flush=True)
+            band = ", ".join(f"{name} {100 * change:+.2f} %" for name, change in row["band"].items())
+            print(f"| {row['point']} | {row['before_ms']:.4f} | {row['after_ms']:.4f} | {100 * row['change']:+.2f} % | {row['kept']} of {row['tried']} |"
+                  f" {row['slowest_of_trials_ms'] or 0:.4f} | {band} | {'yes' if row['identical'] else 'NO'} | {row['reason']} |", flush=True)
     if options.json:
         print(json.dumps(rows, indent=2))
     return 0 if all(row["identical"] for row in rows) else 1

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <numeric>
 
 #include "daemon/service.h"
 #include "tests/protocol/sample_learned.h"
@@ -40,20 +41,32 @@ Learned Sweep() {
   return learned;
 }
 
-Tuning LessHeadRoom() { return {2 * kMiB, 0, 0}; }
+Tuning LessHeadRoom() { return {2 * kMiB}; }
 
 TEST(TuneSearch, FindsWhatReplaysFasterAndIsTheSameEachTime) {
   const Found found = SearchTuning(Sweep(), {});
-  EXPECT_TRUE(found.better) << found.reason;
-  EXPECT_LT(found.tuning.head_room_bytes, 8 * kMiB);
+  ASSERT_FALSE(found.better.empty()) << found.reason;
+  EXPECT_LT(found.better[0].head_room_bytes, 8 * kMiB);
   EXPECT_LT(found.after_seconds, found.before_seconds);
-  EXPECT_EQ(SearchTuning(Sweep(), {}).tuning, found.tuning);
+  EXPECT_EQ(SearchTuning(Sweep(), {}).better, found.better);
+}
+
+TEST(TuneSearch, EachOfSeveralCandidatesIsFasterThanWhatIsInForce) {
+  SearchOptions options;
+  options.candidates = 3;
+  const Found found = SearchTuning(Sweep(), options);
+  ASSERT_EQ(found.better.size(), 3u) << found.reason;
+  const auto sum = [](const std::vector<double>& v) { return std::reduce(v.begin(), v.end()); };
+  const double in_force = sum(ReplayTuning(Sweep(), Sweep().tuning, options.costs, 7));
+  for (const Tuning& tuning : found.better) {
+    EXPECT_LT(sum(ReplayTuning(Sweep(), tuning, options.costs, 7)), in_force);
+  }
 }
 
 TEST(TuneSearch, WhatIsBestAlreadyIsLeftAlone) {
   Learned learned = Sweep();
-  learned.tuning = SearchTuning(learned, {}).tuning;
-  EXPECT_FALSE(SearchTuning(learned, {}).better);
+  learned.tuning = SearchTuning(learned, {}).better.at(0);
+  EXPECT_TRUE(SearchTuning(learned, {}).better.empty());
 }
 
 TEST(TuneSearch, WhatCannotBeReplayedIsSaidInWords) {
@@ -65,12 +78,12 @@ TEST(TuneSearch, WhatCannotBeReplayedIsSaidInWords) {
   EXPECT_EQ(SearchTuning(learned, {}).reason, "its launches were not measured");
   learned = Sweep();
   learned.budget_bytes = 0;
-  EXPECT_FALSE(SearchTuning(learned, {}).better);
+  EXPECT_TRUE(SearchTuning(learned, {}).better.empty());
   learned.phases.clear();
   EXPECT_EQ(SearchTuning(learned, {}).reason, "it has no phase");
   learned = Sweep();
   learned.budget_bytes = 10 * kMiB;  // a launch fits, head-room does not
-  EXPECT_FALSE(SearchTuning(learned, {}).better);
+  EXPECT_TRUE(SearchTuning(learned, {}).better.empty());
 }
 
 TEST(TuneSearch, ItEndsWhenItIsTold) {
@@ -78,7 +91,7 @@ TEST(TuneSearch, ItEndsWhenItIsTold) {
   unsigned calls = 0;
   options.go_on = [&] { return ++calls < 3; };
   const Found found = SearchTuning(Sweep(), options);
-  EXPECT_FALSE(found.better);
+  EXPECT_TRUE(found.better.empty());
   EXPECT_EQ(found.evaluations, 3u);
 }
 
@@ -148,7 +161,7 @@ TEST_F(TuningTest, WhatReplaysFindIsOfferedTriedAndKeptOrRejectedByWhatTheJobMea
   run.before_seconds = 0.010;
   run.trial_seconds = 0.011;
   const Learned lost = Tell(&service, run);
-  EXPECT_EQ(lost.trial, TrialState::kLost);
+  EXPECT_EQ(lost.rejected, std::vector<Tuning>{offered.candidate});
   EXPECT_EQ(lost.tuning.head_room_bytes, 8 * kMiB);
 
   const auto decisions = store_.List(1)[0].decisions;
@@ -160,7 +173,17 @@ TEST_F(TuningTest, WhatReplaysFindIsOfferedTriedAndKeptOrRejectedByWhatTheJobMea
   Run(&tuning, now + std::chrono::seconds(100));  // the same replays would say the same
   EXPECT_EQ(store_.List(1)[0].decisions.size(), 2u);
 
-  for (int i = 0; i < 4; ++i) Tell(&service, Sweep());  // a run that knows nothing of it
+  // The next one is on offer then, until none is left.
+  size_t tried = 1;
+  for (Learned known = lost; known.trial == TrialState::kOffered; ++tried) {
+    EXPECT_NE(known.candidate, run.candidate);
+    run.candidate = known.candidate;
+    known = Tell(&service, run);
+  }
+  EXPECT_EQ(tried, 1 + offered.further.size());
+  EXPECT_EQ(Known().rejected.size(), tried);
+
+  for (int i = 0; i < 64; ++i) Tell(&service, Sweep());  // runs that know nothing of it
   tuning.Busy(now);
   Run(&tuning, now + std::chrono::seconds(1000));
   EXPECT_EQ(store_.List(1)[0].decisions.back().what, "nothing better");
@@ -170,6 +193,7 @@ TEST_F(TuningTest, WhatReplaysFindIsOfferedTriedAndKeptOrRejectedByWhatTheJobMea
 TEST(MergeTuning, AWinStaysAndLaterRunsDoNotUndoIt) {
   Learned stored = Sweep(), told = Sweep();
   stored.candidate = told.candidate = LessHeadRoom();
+  stored.further = {{kMiB}};
   stored.trial = TrialState::kOffered;
   told.trial = TrialState::kWon;
   told.before_seconds = 2, told.trial_seconds = 1;
@@ -177,7 +201,9 @@ TEST(MergeTuning, AWinStaysAndLaterRunsDoNotUndoIt) {
   MergeTuning(&stored, &told, &decision);
   EXPECT_EQ(decision.what, "kept");
   EXPECT_EQ(told.tuning, LessHeadRoom());
-  EXPECT_EQ(told.trial, TrialState::kNone);
+  EXPECT_EQ(told.trial, TrialState::kOffered);  // whether the next one is faster still
+  EXPECT_EQ(told.candidate, stored.further[0]);
+  EXPECT_TRUE(told.further.empty());
   Learned later = Sweep();  // of a run that asked before
   MergeTuning(&told, &later, &decision);
   EXPECT_EQ(later.tuning, LessHeadRoom());
@@ -194,7 +220,7 @@ TEST(MergeTuning, ARunDecidesOnlyAboutWhatItWasOffered) {
   EXPECT_TRUE(decision.what.empty());
   EXPECT_EQ(told.tuning, Sweep().tuning);
   told.trial = TrialState::kWon;
-  told.candidate = {6 * kMiB, 0, 0};
+  told.candidate = {6 * kMiB};
   stored.trial = TrialState::kOffered;
   stored.candidate = LessHeadRoom();
   MergeTuning(&stored, &told, &decision);

@@ -20,7 +20,7 @@ class TuningTrialTest : public testing::Test {
   static Learned Offered() {
     Learned learned;
     learned.tuning.head_room_bytes = 8 * kMiB;
-    learned.candidate = {4 * kMiB, 0.1, 1e-5};
+    learned.candidate = {4 * kMiB, 0.1, 1e-5, 1.5};
     learned.trial = TrialState::kOffered;
     return learned;
   }
@@ -54,6 +54,7 @@ TEST_F(TuningTrialTest, WhatIsFasterStays) {
   EXPECT_EQ(Took(&plain_, 1.0), Do::kStart);
   EXPECT_EQ(trial_.HeadRoom(), 4 * kMiB);
   EXPECT_DOUBLE_EQ(trial_.duration_spread(), 0.1);
+  EXPECT_DOUBLE_EQ(trial_.link_scale(), 1.5);
   EXPECT_EQ(Took(&plain_, 1.0), Do::kNothing);  // its plan does not run yet
   EXPECT_EQ(Took(&tried_, 0.9), Do::kKeep);
   EXPECT_EQ(trial_.HeadRoom(), 4 * kMiB);
@@ -97,14 +98,16 @@ TEST_F(TuningTrialTest, WhenTheLoopGoesBackByItselfTheTrialIsLost) {
 
 TEST_F(TuningTrialTest, WhateverAStoreSaysIsBroughtIntoBounds) {
   Learned learned = Offered();
-  learned.tuning = {UINT64_MAX, 1e300, 1e300};
-  learned.candidate = {1, 0, 0};
+  learned.tuning = {UINT64_MAX, 1e300, 1e300, 1e300};
+  learned.candidate = {protocol::kNoHeadRoom};
   trial_.Take(learned);
   EXPECT_LE(trial_.HeadRoom(), 32 * kMiB);
   EXPECT_LE(trial_.duration_spread(), 1);
   EXPECT_LE(trial_.call_seconds(), 1e-3);
+  EXPECT_LE(trial_.link_scale(), 4);
   Took(&plain_, 1);
-  EXPECT_EQ(trial_.HeadRoom(), 2 * kMiB);
+  EXPECT_EQ(trial_.HeadRoom(), 0u);
+  EXPECT_EQ(trial_.link_scale(), 1);
   TuningTrial tiny(1 * kMiB);
   EXPECT_LE(tiny.HeadRoom(), 1 * kMiB);
 }

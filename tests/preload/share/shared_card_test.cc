@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unmodified programs share one simulated card, without anybody who divides it among them.
+#include "tests/preload/running.h"
 #include "tests/preload/share/shared_card.h"
 
 namespace atp::preload {
@@ -77,6 +78,31 @@ TEST(SharedCard, AProgramThatIsKilledLeavesItsMemoryToTheOther) {
   ASSERT_EQ(survivor.iteration_ms.size(), 12u);
   EXPECT_GT(survivor.iteration_ms[1], 2 * alone);
   EXPECT_NEAR(survivor.iteration_ms.back(), alone, alone / 100);
+}
+
+// Blocks of 8 MiB on a card of 64, plain for whoever is not under the shim, or has to keep them so.
+struct Neighbours {
+  Running Start(int member, bool shim, int blocks, Environment environment) {
+    environment.insert({{"ATP_SIM_MEMORY", "64MiB"},
+                        {"ATP_SIM_CARD", card.socket() + "," + std::to_string(member)},
+                        {"ATP_LOG", "warn"}});
+    return Running({ATP_PROGRAM_FOLDER "/host_memory", "plain", std::to_string(blocks), "8"},
+                   OnTinyCard(shim, environment));
+  }
+  SimulatedCard card{2};
+};
+
+TEST(SharedCard, PlainMemoryThatANeighbourHoldsIsWaitedFor) {
+  Neighbours both;
+  Running first = both.Start(0, false, 6, {});
+  Running second = both.Start(
+      1, true, 4,
+      {{"ATP_NATIVE", "host_memory"}, {"ATP_WAIT", "10m"}, {"ATP_SIM_START", "1000"}});
+  ASSERT_TRUE(second.Says("waiting for it")) << second.said();
+  ASSERT_TRUE(first.Says("holds 48 MiB, CUDA_SUCCESS")) << first.said();
+  first.Kill();
+  EXPECT_TRUE(second.Says("holds 32 MiB, CUDA_SUCCESS")) << second.said();
+  EXPECT_EQ(second.Finish(), 0) << second.said();
 }
 
 TEST(SharedCard, AnotherCardThanThatOfTheFirstProgramIsRefused) {

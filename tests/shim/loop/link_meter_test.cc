@@ -155,5 +155,14 @@ TEST(LinkMeter, WhatAnEarlierRunHasMeasuredHoldsUntilThisOneHas) {
   EXPECT_NEAR(link.meter.Known().d2h, 25e9, 1e9);
 }
 
+TEST(LinkMeter, WhereBothDirectionsAreAlwaysBusyTheirRatesTogetherAreKnownAndAreTheLink) {
+  Link link;
+  link.Run(40'000'000, true, true);
+  ASSERT_EQ(link.meter.ToDevice().alone, 0);
+  EXPECT_GT(link.meter.Known().duplex_h2d, 0);
+  EXPECT_GE(link.meter.Known().h2d, link.meter.Known().duplex_h2d);
+  EXPECT_GE(link.meter.Known().d2h, link.meter.Known().duplex_d2h);
+}
+
 }  // namespace
 }  // namespace atp::shim
