@@ -242,8 +242,9 @@ void AddRunCommand(CLI::App& app, const std::vector<std::string>& after_mark) {
       ->check(CLI::Range(protocol::kLeastWeight, protocol::kMostWeight));
   run->add_option("--priority", options->priority, "There, higher comes first")
       ->check(CLI::Range(-protocol::kMostPriority, protocol::kMostPriority));
-  run->add_option("--wait", options->wait,
-                  "How long to wait for memory that others hold, instead of being refused: 30s, 2m");
+  run->add_option(
+      "--wait", options->wait,
+      "How long to wait for memory that others hold, instead of being refused: 30s, 2m");
   run->add_option("--policy", options->policy, "learned (default), managed (no hints) or off");
   run->add_option("--report", options->report,
                   "Write a page about the run (run.html), or its figures (run.json)");

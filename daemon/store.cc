@@ -240,8 +240,9 @@ void Store::RememberRun(int64_t workload, const protocol::Learned& learned, uint
 bool Store::KeepLast(const char* table, int64_t workload) {
   constexpr int kMost = 20;
   const std::string rows = std::string(" FROM ") + table + " WHERE workload = ?1";
-  const std::string text = "DELETE" + rows + " AND number < (SELECT min(number) FROM (SELECT number" +
-                           rows + " ORDER BY number DESC LIMIT ?2))";
+  const std::string text = "DELETE" + rows +
+                           " AND number < (SELECT min(number) FROM (SELECT number" + rows +
+                           " ORDER BY number DESC LIMIT ?2))";
   Statement old(database_.get(), text.c_str());
   old.Bind(1, workload);
   old.Bind(2, kMost);

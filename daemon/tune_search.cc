@@ -99,6 +99,7 @@ policy::Plan PlanBy(const Tuning& tuning, Trace predicted) {
   options.duration_spread = tuning.duration_spread;
   options.cpu_seconds_per_granule = tuning.call_seconds;
   options.clean_leaves_free = true;
+  options.turnaround_seconds = protocol::kTurnaroundSeconds;
   if (tuning.link_scale > 0) Scale(&predicted.link, tuning.link_scale);
   return policy::MakePlan(predicted, options);
 }

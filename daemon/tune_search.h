@@ -23,8 +23,8 @@ struct SearchOptions {
 };
 
 struct Found {
-  // Those that win by more than scenarios differ, the best first. No two of them make the same plan:
-  // the replay model is not the machine, so that its second best may be the best there.
+  // Those that win by more than scenarios differ, the best first. No two of them make the same
+  // plan: the replay model is not the machine, so that its second best may be the best there.
   std::vector<protocol::Tuning> better;
   double before_seconds = 0, after_seconds = 0;  // a period, the mean over scenarios of their own
   unsigned evaluations = 0;

@@ -47,6 +47,11 @@ struct LearnedPhase {
   bool operator==(const LearnedPhase&) const = default;
 };
 
+// Whoever searches for better choices plans as the shim does (PlanOptions::turnaround_seconds). Of
+// a mover: it wakes, calls the driver for what leaves (a granule takes 20 to 90 us by estimates of
+// the driver's costs), and the fetch mover's call takes 30 us until its copy begins.
+inline constexpr double kTurnaroundSeconds = 100e-6;
+
 inline constexpr uint64_t kNoHeadRoom = 1;
 
 // Choices of the shim that may make a plan faster and never another result. 0 = its own.

@@ -8,16 +8,13 @@
 #include "policy/bounds.h"
 #include "policy/planner.h"
 #include "policy/sight.h"
+#include "protocol/learned.h"
 #include "shim/kernel_reach.h"
 #include "shim/own_thread.h"
 
 namespace atp::shim {
 
 namespace {
-
-// Of a mover: it wakes, calls the driver for what leaves (a granule takes 20 to 90 us by estimates
-// of the driver's costs), and the fetch mover's call takes 30 us until its copy begins.
-constexpr double kTurnaroundSeconds = 100e-6;
 
 // The period's ranges as tensors of a trace, and where they lie.
 policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Placed>* placed) {
@@ -96,7 +93,7 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   options.clean_leaves_free = input.read_mostly;
   options.duration_spread = input.duration_spread;
   options.cpu_seconds_per_granule = input.call_seconds;
-  options.turnaround_seconds = kTurnaroundSeconds;
+  options.turnaround_seconds = protocol::kTurnaroundSeconds;
   for (uint32_t t = 0; t < placed.size(); ++t) {
     if (placed[t].written) options.never_advised.push_back(t);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Unmodified programs share one simulated card, without anybody who divides it among them.
-#include "tests/preload/running.h"
 #include "tests/preload/share/shared_card.h"
+
+#include "tests/preload/running.h"
 
 namespace atp::preload {
 namespace {
@@ -96,8 +97,7 @@ TEST(SharedCard, PlainMemoryThatANeighbourHoldsIsWaitedFor) {
   Neighbours both;
   Running first = both.Start(0, false, 6, {});
   Running second = both.Start(
-      1, true, 4,
-      {{"ATP_NATIVE", "host_memory"}, {"ATP_WAIT", "10m"}, {"ATP_SIM_START", "1000"}});
+      1, true, 4, {{"ATP_NATIVE", "host_memory"}, {"ATP_WAIT", "10m"}, {"ATP_SIM_START", "1000"}});
   ASSERT_TRUE(second.Says("waiting for it")) << second.said();
   ASSERT_TRUE(first.Says("holds 48 MiB, CUDA_SUCCESS")) << first.said();
   first.Kill();
