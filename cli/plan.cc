@@ -15,6 +15,7 @@
 #include "cli/trace_input.h"
 #include "cli/trace_options.h"
 #include "policy/planner.h"
+#include "policy/recompute_plan.h"
 #include "policy/replay/replay.h"
 #include "policy/schedule.h"
 #include "policy/trace_json.h"
@@ -26,7 +27,7 @@ struct PlanCommandOptions : TraceOptions {
   bool lp = false;
   bool readmostly = false;
   bool map = false;
-  std::string schedule, actions, plot, host_memory;
+  std::string schedule, actions, plot, host_memory, recompute;
 };
 
 struct Planned {
@@ -54,6 +55,43 @@ Planned MakeTimedPlan(const policy::Trace& trace, const policy::PlanOptions& opt
     throw CommandError(kExitInfeasible, trace.name + ": no plan: " + planned.plan.why);
   }
   return planned;
+}
+
+// The plan that also runs launches again, and how long that one takes to make.
+struct Recomputing {
+  policy::RecomputePlan plan;
+  double milliseconds = 0;
+};
+
+Recomputing MakeRecomputing(const policy::Trace& trace, const policy::PlanOptions& options,
+                            const std::string& which) {
+  Recomputing made;
+  const double began = ProcessorSeconds();
+  made.plan = policy::BestRecompute(trace, options, RecomputeOptionsOf(trace, which));
+  made.milliseconds = (ProcessorSeconds() - began) * 1e3;
+  return made;
+}
+
+nlohmann::ordered_json RecomputeJson(const policy::Trace& trace, double bound_safe,
+                                     const Recomputing& made) {
+  const policy::Plan& plan = made.plan.plan;
+  nlohmann::ordered_json json;
+  json["plan_s"] = plan.period_seconds;
+  json["plan_over_bound"] = plan.period_seconds / bound_safe;
+  json["dropped_bytes"] = made.plan.made.bytes;
+  json["rerun_s"] = made.plan.made.seconds;
+  json["moved_h2d_bytes"] = plan.moved_h2d;
+  json["moved_d2h_bytes"] = plan.moved_d2h;
+  json["stall_s"] = plan.stall_seconds;
+  json["planning_ms"] = made.milliseconds;
+  json["reruns"] = nlohmann::ordered_json::array();
+  for (const policy::Rerun& rerun : made.plan.made.reruns) {
+    auto restores = nlohmann::ordered_json::array();
+    for (uint32_t t : rerun.restores) restores.push_back(trace.tensors[t].id);
+    json["reruns"].push_back(
+        {{"launch", rerun.producer}, {"before", rerun.before}, {"restores", restores}});
+  }
+  return json;
 }
 
 policy::Bytes MappedBytes(const policy::Trace& trace, const policy::Plan& plan) {
@@ -93,9 +131,16 @@ void Run(const PlanCommandOptions& options) {
       !(options.schedule.empty() && options.plot.empty() && options.actions.empty())) {
     throw CommandError(2, "--schedule, --actions and --plot take one trace");
   }
+  if (!options.recompute.empty() && !(options.schedule.empty() && options.actions.empty())) {
+    throw CommandError(2,
+                       "--schedule and --actions name launches of the trace as it is: not with "
+                       "--recompute");
+  }
   auto list = nlohmann::ordered_json::array();
   Table table(
       {"trace", "memory", "compute", "bound_safe", "plan", "plan/bound", "in", "out", "planning"});
+  Table again({"trace", "with recompute", "/ bound_safe", "launches run again", "dropped",
+               "running again", "in", "out", "planning"});
   for (const std::string& path : options.traces) {
     const policy::Trace trace = ReadPeriod(options, path);
     const policy::Bytes memory = MemoryFor(options, trace);
@@ -112,6 +157,17 @@ void Run(const PlanCommandOptions& options) {
                FormatSeconds(bounds.safe_s), FormatSeconds(plan.period_seconds),
                FormatRatio(plan.period_seconds / bounds.safe_s), FormatBytes(plan.moved_h2d),
                FormatBytes(plan.moved_d2h), FormatSeconds(planned.milliseconds * 1e-3)});
+    if (!options.recompute.empty()) {
+      const Recomputing made = MakeRecomputing(trace, plan_options, options.recompute);
+      list.back()["recompute"] = RecomputeJson(trace, bounds.safe_s, made);
+      const policy::Plan& best = made.plan.plan;
+      again.Add({trace.name, FormatSeconds(best.period_seconds),
+                 FormatRatio(best.period_seconds / bounds.safe_s),
+                 std::to_string(made.plan.made.reruns.size()), FormatBytes(made.plan.made.bytes),
+                 FormatSeconds(made.plan.made.seconds), FormatBytes(best.moved_h2d),
+                 FormatBytes(best.moved_d2h), FormatSeconds(made.milliseconds * 1e-3)});
+      if (!options.plot.empty()) PlotPlan(options, made.plan.made.trace, memory, best);
+    }
     if (!options.actions.empty()) WriteFile(options.actions, policy::WriteActions(trace, plan));
     if (!options.schedule.empty()) {
       if (!plan.mapped.empty()) {
@@ -120,12 +176,15 @@ void Run(const PlanCommandOptions& options) {
       }
       WriteFile(options.schedule, policy::WriteSchedule(trace, policy::ToSchedule(plan)));
     }
-    if (!options.plot.empty()) PlotPlan(options, trace, memory, plan);
+    if (!options.plot.empty() && options.recompute.empty()) {
+      PlotPlan(options, trace, memory, plan);
+    }
   }
   if (options.json) {
     std::cout << OneOrList(list).dump(2) << "\n";
   } else {
     std::cout << table.Text();
+    if (!options.recompute.empty()) std::cout << "\n" << again.Text();
   }
 }
 
@@ -155,6 +214,8 @@ void AddPlanCommand(CLI::App& app) {
   command->add_flag(
       "--lp", options->lp,
       "also bound_safe as a linear program: seconds to minutes, an offline certificate");
+  AddRecomputeOption(command, &options->recompute,
+                     "also the plan that drops data and runs these launches again to restore it");
   command->callback([options] { Run(*options); });
 }
 

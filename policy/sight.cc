@@ -48,14 +48,38 @@ class Votes {
   std::map<std::pair<uint32_t, Bytes>, Bytes> voices_;
 };
 
-template <typename Visit>  // visit(class, touch index)
+template <typename Visit>  // visit(class, touch index, launch index)
 void ForEachUnknown(const SeenPeriod& period, Visit visit) {
-  for (const SeenLaunch& launch : period.launches) {
+  for (size_t i = 0; i < period.launches.size(); ++i) {
+    const SeenLaunch& launch = period.launches[i];
     for (uint32_t k = 0; k < launch.touch_count; ++k) {
       const uint32_t t = launch.first_touch + k;
-      if (period.touches[t].bytes == 0) visit(Class{launch.kernel, launch.shape, k}, t);
+      if (period.touches[t].bytes == 0) visit(Class{launch.kernel, launch.shape, k}, t, i);
     }
   }
+}
+
+// Shortens the reaches of touches whose class has no winner by what those with one fit.
+void ApplyFits(const SeenPeriod& period, const std::map<Class, Bytes>& winners,
+               const std::vector<std::vector<Bytes>>& cuts, std::vector<Bytes>* reaches) {
+  constexpr double kConfirmed = 0.75;              // one observation more than the fit needs
+  using Argument = std::pair<uint64_t, uint32_t>;  // kernel, argument
+  std::map<Argument, ExtentFit> fits;
+  std::map<Class, LaunchShape> open;
+  ForEachUnknown(period, [&](const Class& of, uint32_t, size_t launch) {
+    if (launch >= period.scalars.size() || !open.emplace(of, period.scalars[launch]).second) return;
+    const auto winner = winners.find(of);
+    if (winner == winners.end()) return;
+    fits[{std::get<0>(of), std::get<2>(of)}].Observe(period.scalars[launch], winner->second);
+  });
+  ForEachUnknown(period, [&](const Class& of, uint32_t t, size_t) {
+    const auto fit = fits.find({std::get<0>(of), std::get<2>(of)});
+    if (fit == fits.end() || winners.contains(of)) return;
+    if (cuts[period.touches[t].allocation].size() == 1) return;  // one object, as below
+    const ExtentFit::Prediction p = fit->second.Predict(open.at(of));
+    if (p.confidence < kConfirmed || p.bytes == 0) return;
+    (*reaches)[t] = std::min((*reaches)[t], p.bytes);
+  });
 }
 
 }  // namespace
@@ -70,13 +94,14 @@ std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
                                  : ToNextCut(touch, cuts[touch.allocation], end);
   }
   std::map<Class, Votes> classes;
-  ForEachUnknown(
-      period, [&](const Class& of, uint32_t t) { classes[of].Add(period.touches[t], reaches[t]); });
+  ForEachUnknown(period, [&](const Class& of, uint32_t t, size_t) {
+    classes[of].Add(period.touches[t], reaches[t]);
+  });
   std::map<Class, Bytes> winners;
   for (const auto& [of, votes] : classes) {
     if (const Bytes reach = votes.Winner(); reach > 0) winners.emplace(of, reach);
   }
-  ForEachUnknown(period, [&](const Class& of, uint32_t t) {
+  ForEachUnknown(period, [&](const Class& of, uint32_t t, size_t) {
     const SeenTouch& touch = period.touches[t];
     const auto winner = winners.find(of);
     if (winner == winners.end() || touch.offset >= period.allocations[touch.allocation]) return;
@@ -84,6 +109,7 @@ std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
     if (winner->second < reaches[t] && cuts[touch.allocation].size() == 1) return;
     reaches[t] = std::min(winner->second, period.allocations[touch.allocation] - touch.offset);
   });
+  ApplyFits(period, winners, cuts, &reaches);
   return reaches;
 }
 

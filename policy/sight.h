@@ -10,6 +10,10 @@
 //            ones follow: a cut that came from another use of the memory (a cache that splits a
 //            freed block) does not shorten them, and a gap behind the tensor does not lengthen
 //            them.
+//   fits     what classes of one kernel agree on, each with other scalars or another grid, may fit
+//   a
+//            family of extents.h. Where a fit has been confirmed beyond what it needs, it shortens
+//            the reach of launches that have no class to follow: of a last batch, an odd shape.
 // A wrong reach costs time, never data: too short and the rest faults, too long and it is moved for
 // nothing. Pure functions; any thread. O(t log t) for t touches, memory linear in touches plus
 // what the atoms list.
@@ -18,6 +22,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "policy/extents.h"
 #include "policy/trace.h"
 
 namespace atp::policy {
@@ -38,12 +43,16 @@ struct SeenLaunch {
 
 struct SeenPeriod {
   std::vector<Bytes> allocations;  // sizes
+  // Per launch; empty or shorter = not known. Launches of equal `SeenLaunch::shape` have equal
+  // ones.
+  std::vector<LaunchShape> scalars;
   std::vector<SeenLaunch> launches;
   std::vector<SeenTouch>
       touches;  // those of a launch stand together, in the order of its arguments
 };
 
-// For each touch the bytes from its pointer on: what is known, or else what cuts and classes say.
+// For each touch the bytes from its pointer on: what is known, or else what cuts, classes and fits
+// say.
 // At least 1, never beyond the allocation.
 std::vector<Bytes> PredictReaches(const SeenPeriod& period);
 

@@ -43,6 +43,27 @@ uint64_t ShapeOf(const LaunchShape& shape, std::span<const char> arguments,
   return hash;
 }
 
+// Its threads, and its parameters of 4 and 8 bytes that are no such addresses.
+policy::LaunchShape ScalarsOf(const LaunchShape& shape, const FunctionInfo* info,
+                              std::span<const char> arguments,
+                              const std::vector<uint64_t>& addresses) {
+  policy::LaunchShape scalars;
+  scalars.threads = 1;
+  for (const uint32_t n : shape.grid) scalars.threads *= n;
+  for (const uint32_t n : shape.block) scalars.threads *= n;
+  if (info == nullptr || arguments.empty()) return scalars;
+  for (const Parameter& p : info->parameters) {
+    if ((p.bytes != 4 && p.bytes != 8) || p.offset + p.bytes > arguments.size()) continue;
+    uint64_t value = 0;
+    memcpy(&value, &arguments[p.offset], p.bytes);
+    const bool pointer =
+        p.bytes == 8 && std::binary_search(addresses.begin(), addresses.end(), value);
+    if (pointer || scalars.scalar_count == policy::LaunchShape::kScalars) continue;
+    scalars.scalars[scalars.scalar_count++] = value;
+  }
+  return scalars;
+}
+
 // Touches stand in the order of the arguments: where the word with this address is, from `*from`
 // on, which moves behind it.
 uint32_t FindPointer(std::span<const char> arguments, uint64_t address, uint32_t* from) {
@@ -170,6 +191,7 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
     std::sort(addresses.begin(), addresses.end());
     launch.shape = ShapeOf(entry.shape, arguments, addresses, begin + i);
     period.seen.launches.push_back(launch);
+    period.seen.scalars.push_back(ScalarsOf(entry.shape, entry.info, arguments, addresses));
   }
   period.usable = true;
   return period;

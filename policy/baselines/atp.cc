@@ -2,7 +2,8 @@
 // ATP (ACM TACO 22(1), 2024): the amounts to swap and to recompute come from its throughput model
 // (policy/model/atp_aggregate.h); which tensors to swap, from a genetic search whose fitness is
 // 1 / (time of a period + 5 * error of the swapped amount), the time taken from a model with a ring
-// of three blocks for each direction. Whole tensors. The recomputation is modelled, not executed.
+// of three blocks for each direction. Whole tensors. The rule alone swaps in the order in which the
+// model walks the data. The recomputation is modelled, not executed.
 #include <algorithm>
 #include <random>
 
@@ -142,22 +143,34 @@ std::pair<Trace, std::vector<uint32_t>> Again(const Trace& trace,
   return {std::move(made.trace), std::move(made.new_position)};
 }
 
-}  // namespace
-
-Policy MakeAtp(const Trace& trace, const PlanOptions& options) {
-  const Bytes memory = options.memory != 0 ? options.memory : trace.device_bytes;
-  const AtpPrediction prediction = PredictAtp(trace, memory);
+std::vector<InactiveInterval> BySearch(const Trace& trace, const AtpPrediction& prediction) {
   std::vector<InactiveInterval> swapped;
-  if (prediction.swap > 0 && !prediction.swappable.empty()) {
-    Bytes total = 0;
-    for (const InactiveInterval& i : prediction.swappable) total += i.bytes;
-    const RingModel model(trace, prediction.swappable, prediction.swap);
-    const double density = std::min(1.0, double(prediction.swap) / double(total));
-    const Genes genes = GeneticSearch(model, prediction.swappable.size()).Run(density);
-    for (size_t i = 0; i < genes.size(); ++i) {
-      if (genes[i]) swapped.push_back(prediction.swappable[i]);
-    }
+  if (prediction.swap == 0 || prediction.swappable.empty()) return swapped;
+  Bytes total = 0;
+  for (const InactiveInterval& i : prediction.swappable) total += i.bytes;
+  const RingModel model(trace, prediction.swappable, prediction.swap);
+  const double density = std::min(1.0, double(prediction.swap) / double(total));
+  const Genes genes = GeneticSearch(model, prediction.swappable.size()).Run(density);
+  for (size_t i = 0; i < genes.size(); ++i) {
+    if (genes[i]) swapped.push_back(prediction.swappable[i]);
   }
+  return swapped;
+}
+
+// In the order of the rule, until the amount is reached.
+std::vector<InactiveInterval> ByRule(const AtpPrediction& prediction) {
+  std::vector<InactiveInterval> swapped;
+  Bytes bytes = 0;
+  for (const InactiveInterval& i : prediction.swappable) {
+    if (bytes >= prediction.swap) break;
+    bytes += i.bytes;
+    swapped.push_back(i);
+  }
+  return swapped;
+}
+
+Policy Make(const Trace& trace, const AtpPrediction& prediction,
+            std::vector<InactiveInterval> swapped) {
   auto [recomputed, position] = Again(trace, prediction.recomputed);
   for (InactiveInterval& i : swapped) {
     i.last_use = position[i.last_use];
@@ -165,6 +178,22 @@ Policy MakeAtp(const Trace& trace, const PlanOptions& options) {
   }
   Plan plan = PlanFromOutings(recomputed, Outings(swapped));
   return {.how = std::move(plan), .trace = std::move(recomputed)};
+}
+
+AtpPrediction Predict(const Trace& trace, const PlanOptions& options) {
+  return PredictAtp(trace, options.memory != 0 ? options.memory : trace.device_bytes);
+}
+
+}  // namespace
+
+Policy MakeAtp(const Trace& trace, const PlanOptions& options) {
+  const AtpPrediction prediction = Predict(trace, options);
+  return Make(trace, prediction, BySearch(trace, prediction));
+}
+
+Policy MakeAtpRule(const Trace& trace, const PlanOptions& options) {
+  const AtpPrediction prediction = Predict(trace, options);
+  return Make(trace, prediction, ByRule(prediction));
 }
 
 }  // namespace atp::policy

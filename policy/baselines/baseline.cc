@@ -23,8 +23,11 @@ constexpr Baseline kBaselines[] = {
      MakeStaticPin},
     {"protect", "a fixed subset is never evicted, the rest by faults", false, MakeProtect},
     {"atp", "ATP: swap or recompute by bytes per second, genetic search", true, MakeAtp},
+    {"atp-rule", "the same in the order of its rule, without the search", true, MakeAtpRule},
     {"plan-recompute", "our planner with recomputation as an option of the model", true,
      MakePlannedRecompute},
+    {"plan-elementwise", "the same, but only element-wise launches run again", true,
+     MakePlannedElementwise},
     {"ideal", "memory without limit", false, MakeIdeal},
 };
 

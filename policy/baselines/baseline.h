@@ -37,9 +37,10 @@ const Baseline* FindBaseline(std::string_view name);
 
 ReplayResult Replay(const Trace& trace, const Policy& policy, const ReplayOptions& options);
 
-// One per file of the same name.
+// One per file of the same name, but for two second ones in atp.cc and planned_recompute.cc.
 Policy MakePlanned(const Trace& trace, const PlanOptions& options);
 Policy MakePlannedRecompute(const Trace& trace, const PlanOptions& options);
+Policy MakePlannedElementwise(const Trace& trace, const PlanOptions& options);
 Policy MakeStock(const Trace& trace, const PlanOptions& options);
 Policy MakeStockNoPrefetch(const Trace& trace, const PlanOptions& options);
 Policy MakeDeepUm(const Trace& trace, const PlanOptions& options);
@@ -48,6 +49,7 @@ Policy MakeG10(const Trace& trace, const PlanOptions& options);
 Policy MakeVTensor(const Trace& trace, const PlanOptions& options);
 Policy MakeVTensorWhole(const Trace& trace, const PlanOptions& options);
 Policy MakeAtp(const Trace& trace, const PlanOptions& options);
+Policy MakeAtpRule(const Trace& trace, const PlanOptions& options);
 Policy MakeStaticPin(const Trace& trace, const PlanOptions& options);
 Policy MakeProtect(const Trace& trace, const PlanOptions& options);
 Policy MakeIdeal(const Trace& trace, const PlanOptions& options);

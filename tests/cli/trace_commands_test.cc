@@ -21,6 +21,18 @@ struct Result {
   std::string output;
 };
 
+// 4 MiB are made in 10 us, wait for a launch that needs all memory, and are used again.
+constexpr char kChain[] =
+    R"({"format":"atp-trace","version":1,"name":"chain","source":"test","device_bytes":8388608,)"
+    R"("h2d_bytes_per_s":1e9,"d2h_bytes_per_s":1e9}
+{"tensor":0,"bytes":2097152,"kind":"weight","global":true}
+{"tensor":1,"bytes":4194304,"kind":"activation","global":false}
+{"tensor":2,"bytes":6291456,"kind":"activation","global":false}
+{"launch":0,"name":"make","us":10,"reads":[0],"writes":[1]}
+{"launch":1,"name":"busy","us":100,"reads":[],"writes":[2]}
+{"launch":2,"name":"use","us":100,"reads":[1],"writes":[]}
+)";
+
 class TraceCommands : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -148,6 +160,41 @@ TEST_F(TraceCommands, PlanWritesWhatARuntimeHasToDo) {
   for (const char* kind : {"evict", "prefetch", "touch", "discard"}) {
     EXPECT_TRUE(kinds.contains(kind)) << kind;
   }
+}
+
+TEST_F(TraceCommands, PlanSaysWhatToRunAgain) {
+  Write("chain.jsonl", kChain);
+  const Result result = Atp("plan --json --recompute all " + Path("chain.jsonl"));
+  ASSERT_EQ(result.exit_code, 0) << Messages();
+  const auto json = nlohmann::json::parse(result.output);
+  const auto& again = json["recompute"];
+  EXPECT_LT(again["plan_s"].get<double>(), json["plan_s"].get<double>());
+  EXPECT_EQ(again["dropped_bytes"], 4 << 20);
+  EXPECT_DOUBLE_EQ(again["rerun_s"].get<double>(), 1e-5);
+  ASSERT_EQ(again["reruns"].size(), 1u);
+  EXPECT_EQ(again["reruns"][0]["launch"], 0);
+  EXPECT_EQ(again["reruns"][0]["before"], 2);
+  EXPECT_EQ(again["reruns"][0]["restores"][0], "1");
+  const Result none = Atp("plan --json --recompute elementwise " + Path("chain.jsonl"));
+  EXPECT_EQ(nlohmann::json::parse(none.output)["recompute"]["reruns"].size(), 0u);
+  EXPECT_FALSE(nlohmann::json::parse(Atp("plan --json " + trace_).output).contains("recompute"));
+}
+
+TEST_F(TraceCommands, ARecomputingPlanHasNoSchedule) {
+  EXPECT_EQ(Atp("plan --recompute all --schedule " + Path("s.json") + " " + trace_).exit_code, 2);
+  EXPECT_NE(Messages().find("--recompute"), std::string::npos) << Messages();
+  EXPECT_EQ(Atp("plan --recompute some " + trace_).exit_code, 2);
+}
+
+TEST_F(TraceCommands, BoundSaysWhatRecomputationCannotBeat) {
+  Write("chain.jsonl", kChain);
+  const Result result = Atp("bound --json --recompute all " + Path("chain.jsonl"));
+  ASSERT_EQ(result.exit_code, 0) << Messages();
+  const auto json = nlohmann::json::parse(result.output);
+  EXPECT_LT(json["bound_recompute_s"].get<double>(), json["bound_safe_s"].get<double>());
+  EXPECT_GE(json["bound_recompute_s"].get<double>(), json["compute_s"].get<double>());
+  EXPECT_FALSE(
+      nlohmann::json::parse(Atp("bound --json " + trace_).output).contains("bound_recompute_s"));
 }
 
 TEST_F(TraceCommands, ModelPrintsACurveAndItsKnee) {

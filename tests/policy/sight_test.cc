@@ -86,6 +86,57 @@ TEST(PredictReaches, ATensorThatIsUsedOftenHasOneVoice) {
   EXPECT_EQ(reaches[4], 20 * kMiB);  // 4, 16 and 20: no majority
 }
 
+// Tensors of 1, 2 and 3 MiB, three of each size and shape, and one of a fourth shape before a gap;
+// each launch has its count of elements as a scalar.
+SeenPeriod Sizes(uint64_t last_count) {
+  std::vector<Use> uses;
+  SeenPeriod period;
+  std::vector<uint64_t> counts;
+  Bytes at = 0;
+  for (Bytes mib : {1, 2, 3}) {
+    for (int i = 0; i < 3; ++i) {
+      uses.push_back({1, mib, at, 0});
+      counts.push_back(mib * kMiB / 4);
+      at += mib * kMiB;
+    }
+  }
+  uses.push_back({1, 9, at, 0});
+  counts.push_back(last_count);
+  period = Period(uses);
+  for (uint64_t count : counts) {
+    LaunchShape shape;
+    shape.scalars[0] = count, shape.scalar_count = 1, shape.threads = 256;
+    period.scalars.push_back(shape);
+  }
+  return period;
+}
+
+TEST(PredictReaches, AnOddShapeReachesAsFarAsItsScalarsSayWhereOthersFitThem) {
+  const SeenPeriod period = Sizes(5 * kMiB / 4);
+  EXPECT_EQ(PredictReaches(period).back(), 5 * kMiB);
+  SeenPeriod blind = period;
+  blind.scalars.clear();
+  EXPECT_EQ(PredictReaches(blind).back(), 46 * kMiB);  // to the end of the allocation
+}
+
+TEST(PredictReaches, AFitThatNothingConfirmsIsNotFollowed) {
+  SeenPeriod period = Sizes(5 * kMiB / 4);
+  for (SeenLaunch& launch : period.launches) {
+    if (launch.shape == 3) launch.kernel = 2;  // two points are left, which any line goes through
+  }
+  EXPECT_EQ(PredictReaches(period).back(), 46 * kMiB);
+}
+
+TEST(PredictReaches, AFitNeverLengthensWhatACutShows) {
+  SeenPeriod period = Sizes(40 * kMiB / 4);
+  const Bytes end = period.touches.back().offset;
+  period.touches.push_back({0, end + 8 * kMiB, 1, true, false});
+  SeenLaunch launch;
+  launch.kernel = 5, launch.first_touch = 10, launch.touch_count = 1;
+  period.launches.push_back(launch);
+  EXPECT_EQ(PredictReaches(period)[9], 8 * kMiB);
+}
+
 TEST(SplitAtTouches, CutsWhereTouchesBeginAndEndAndLeavesOutWhatNobodyTouches) {
   const SeenPeriod period =
       Period({{1, 1, 0, 10 * kMiB}, {2, 1, 5 * kMiB, 3 * kMiB}, {3, 1, 40 * kMiB, 1}});

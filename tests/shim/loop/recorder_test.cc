@@ -27,6 +27,38 @@ TEST(Recorder, APeriodHasTheSignaturesOfItsLaunchesInOrder) {
   EXPECT_EQ(period.signatures, (std::vector<uint64_t>{7, 8}));
 }
 
+// By them sight knows how far launches of other sizes reach.
+TEST(Recorder, APeriodKnowsTheThreadsAndScalarsOfItsLaunchesButNotTheirPointers) {
+  Allocation a;
+  a.id = 1;
+  a.address = 0x7000000000;
+  a.bytes = a.mapped_bytes = kGranule;
+  Touch touch;
+  touch.allocation = &a;
+  touch.offset = 64;
+  uint64_t pointer = a.address + 64, wide = 5000;
+  uint32_t count = 300;
+  char structure[12] = {};
+  void* arguments[] = {&pointer, &count, &structure, &wide};
+  const Parameter parameters[] = {{0, 8}, {8, 4}, {12, 12}, {24, 8}};
+  FunctionInfo info;
+  info.known = true;
+  info.parameters = parameters;
+  LaunchView view = View(3, &touch);
+  view.arguments.info = &info;
+  view.arguments.shape = {{10, 2, 1}, {32, 1, 1}};
+  view.arguments.parameters = arguments;
+  Recorder recorder;
+  recorder.Record(view);
+  const Recorder::Period period = recorder.Last(1, {}, {{1, &a}});
+  ASSERT_EQ(period.seen.scalars.size(), 1u);
+  const policy::LaunchShape& shape = period.seen.scalars[0];
+  EXPECT_EQ(shape.threads, 640u);
+  ASSERT_EQ(shape.scalar_count, 2u);
+  EXPECT_EQ(shape.scalars[0], 300u);
+  EXPECT_EQ(shape.scalars[1], 5000u);
+}
+
 // What another run may recognise: the first launches of the period, and what came before them.
 TEST(Recorder, APeriodBeganWhereItsLaunchesFirstFollowedEachOther) {
   Recorder recorder;
