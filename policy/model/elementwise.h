@@ -11,8 +11,8 @@
 namespace atp::policy {
 
 // Per launch. The kind is what stands before the first ':'. Only forward arithmetic that reads and
-// writes tensors of one shape counts, in the words of the G10 artifact's traces ("Add_Forward:op7");
-// names that are not known do not.
+// writes tensors of one shape counts, in the words of the G10 artifact's traces
+// ("Add_Forward:op7"); names that are not known do not.
 std::vector<bool> Elementwise(const Trace& trace);
 
 }  // namespace atp::policy
