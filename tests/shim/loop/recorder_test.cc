@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "shim/functions.h"
+
 namespace atp::shim {
 namespace {
 
