@@ -355,7 +355,8 @@ void Search(const Task& task, Best* best) {
 
 // Where the link sets the pace, a few tensors that move as a whole wait for the room of each other,
 // and a little of much does not. Furthest next use gives every tensor the same share in the mean of
-// enough periods.
+// enough periods. Once of all data and, because a copy out slows the copies in, once of what leaves
+// without one.
 void OfferSpread(const Task& task, Best* best) {
   constexpr double kLinkBound = 1.02;  // of the launches' own time
   constexpr int64_t kLaunches = 20000;
@@ -363,10 +364,17 @@ void OfferSpread(const Task& task, Best* best) {
       best->layout() && best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
   if (task.options.turnaround_seconds <= 0 || !link_bound) return;
   const int64_t periods = kLaunches / static_cast<int64_t>(task.trace.launches.size());
-  for (CoverOptions cover : kCovers) {
-    if (cover.whole || periods <= cover.periods) continue;
-    cover.memory = task.memory, cover.granule = task.granule(), cover.periods = periods;
-    best->OfferAmounts(CoverAmounts(task.life, cover));
+  Lifetimes clean = task.life;
+  for (size_t i = 0; i < clean.intervals.size(); ++i) {
+    if (task.copied[i]) clean.intervals[i].bytes = 0;
+  }
+  for (const Lifetimes* life : {&task.life, static_cast<const Lifetimes*>(&clean)}) {
+    for (CoverOptions cover : kCovers) {
+      if (cover.whole) continue;
+      cover.memory = task.memory, cover.granule = task.granule();
+      cover.periods = std::max(cover.periods, periods);
+      best->OfferAmounts(CoverAmounts(*life, cover));
+    }
   }
   best->Refine();
 }

@@ -23,6 +23,19 @@ constexpr uint64_t kMeasuredFirst = 1;
 // A new plan is worth making when the period's measured time has moved by this much.
 constexpr double kDrift = 0.03;
 
+// The link is known by what a plan moves: a plan made before both directions at once have been
+// measured is made again. In this period of it, and whenever durations are measured.
+constexpr uint64_t kLinkIsKnown = 4;
+constexpr double kLinkMoved = 0.15, kWorthAPlan = 0.98;
+
+bool Moved(const policy::LinkRates& planned, const policy::LinkRates& now) {
+  const auto moved = [](double a, double b) { return std::abs(a - b) > kLinkMoved * b; };
+  const auto both = [](double duplex, double alone) { return duplex > 0 ? duplex : alone; };
+  return moved(planned.h2d, now.h2d) || moved(planned.d2h, now.d2h) ||
+         moved(both(planned.duplex_h2d, planned.h2d), both(now.duplex_h2d, now.h2d)) ||
+         moved(both(planned.duplex_d2h, planned.d2h), both(now.duplex_d2h, now.d2h));
+}
+
 // Where launches reach farther from period to period.
 constexpr uint64_t kLookAgain = kPeriodsAhead / 2;
 
@@ -339,10 +352,14 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   const bool drifted =
       measured && (known.empty() || std::abs(Sum(seconds) - Sum(known)) > kDrift * Sum(known));
   if (drifted) known = std::move(seconds);
-  if (drifted && !phase_->settled && !job_.busy()) {
+  const bool may_plan = !phase_->settled && !job_.busy();
+  if (drifted && may_plan) {
     RequestPlan(phase_, period_, lock);
+  } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
+             Moved(schedule_->trace->link, traffic_.meter().Link())) {
+    RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * phase_->best_seconds});
   } else if (schedule_->grows && period_ % kLookAgain == 0 && !job_.busy()) {
-    RequestPlan(phase_, period_, lock, schedule_);
+    RequestPlan(phase_, period_, lock, {schedule_});
   } else if (period_ % kMeasureEvery == kMeasuredFirst) {
     timer_.Start(schedule_->length);
     record_.StartMeasuring(schedule_, Capacity());
@@ -372,6 +389,11 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
 // have just run without a plan.
 void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   const bool replaces = schedule_ != nullptr;
+  if (replaces && phase == phase_) {
+    KeepLastOfBefore();
+  } else {
+    before_.schedule.reset();
+  }
   traffic_.Deactivate();
   demand_.Stop();
   if (!Quiet()) {

@@ -75,10 +75,17 @@ class DeviceLoop : private Traffic::Observer {
   void Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock);
   void LogPlan(const Schedule& schedule) const;
   void LogSummary() const;
-  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock,
-                   std::shared_ptr<const Schedule> grown_from = nullptr);
-  void Plan(PhaseState* phase, Recorder::Period period,
-            std::shared_ptr<const Schedule> grown_from = nullptr);
+  struct Wanted {  // what another plan has to be to take the place of the one that runs
+    std::shared_ptr<const Schedule> grown_from;  // for other ranges than this one
+    double below_seconds = 0;                    // promise less; 0 = whatever it promises
+  };
+  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock) {
+    RequestPlan(phase, periods, lock, Wanted());
+  }
+  void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock, Wanted wanted);
+  void Plan(PhaseState* phase, Recorder::Period period, Wanted wanted);
+  void KeepLastOfBefore();
+  void JudgeLastOfBefore();
   void PlanRemembered(Lock& lock);
   void PlanKnownShape(uint64_t signature, Lock& lock);
   void TellMemory(bool at_once);
@@ -151,6 +158,13 @@ class DeviceLoop : private Traffic::Observer {
   } statistics_;
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
   uint64_t boundaries_ = 0;            // recorded since the schedule was adopted
+  // The last period of the plan that ran before this one. The next plan is made by what is measured
+  // in it, so it is over before its time is known.
+  struct {
+    std::shared_ptr<const Schedule> schedule;  // null: no such period
+    CUevent begin = nullptr, end = nullptr;
+    uint64_t frees = 0;  // the loop's count then
+  } before_;
   PlainClock plain_;
   Demand demand_;
   LoopRecord record_;

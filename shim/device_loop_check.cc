@@ -30,11 +30,32 @@ double DeviceLoop::LastPeriodSeconds() {
   return hints_.Done(end) ? hints_.Elapsed(begin, end) : 0;
 }
 
+void DeviceLoop::KeepLastOfBefore() {
+  before_.schedule.reset();
+  if (boundaries_ < 2 || schedule_->trial) return;
+  before_.schedule = schedule_;
+  before_.frees = frees_;
+  std::swap(before_.begin, boundary_[boundaries_ % 2]);
+  std::swap(before_.end, boundary_[(boundaries_ + 1) % 2]);
+}
+
+void DeviceLoop::JudgeLastOfBefore() {
+  if (before_.schedule == nullptr || !hints_.Done(before_.end)) return;
+  const double took = before_.frees == frees_ ? hints_.Elapsed(before_.begin, before_.end) : 0;
+  PhaseState& p = *phase_;
+  if (took > 0 && (p.best == nullptr || took < p.best_seconds)) {
+    p.best = before_.schedule;
+    p.best_seconds = took;
+  }
+  before_.schedule.reset();
+}
+
 // Compares what a planned period took with the best plan so far and with plain managed memory: a
 // plan that does not pay is given up.
 void DeviceLoop::Judge(Lock& lock) {
   if (streams_.empty()) return;
   ReadPlainPeriods();
+  JudgeLastOfBefore();
   bool worse = false;
   const double took = LastPeriodSeconds();
   if (took > 0) {

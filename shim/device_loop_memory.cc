@@ -32,7 +32,7 @@ void DeviceLoop::PlanRemembered(Lock& lock) {
     phase->plain_seconds = recalled->plain_seconds;
     traffic_.meter().Assume(memory_.link());
     recalling_ = true;
-    Plan(phase, std::move(recalled->period));
+    Plan(phase, std::move(recalled->period), Wanted());
     if (turns_) TakePlan(nullptr, 0, lock);
   }
 }

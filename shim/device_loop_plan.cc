@@ -56,21 +56,18 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   if (phase == now) Adopt(phase, plain_periods, lock);
 }
 
-// The last launches were whole periods of this phase. `grown_from`: another plan is wanted only
-// where they touch other ranges than this one is for.
-void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock,
-                             std::shared_ptr<const Schedule> grown_from) {
+// The last launches were whole periods of this phase.
+void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock, Wanted wanted) {
   Recorder::Period period = recorder_.Last(phase->length, phase->seconds, residency_.live());
   if (!period.usable) return;
   recalling_ = phase->phase >= LoopMemory::kFirstPhase && phase->schedule == nullptr;
   if (phase->schedule == nullptr) phase->beginning = recorder_.BeginningOf(period.signatures);
-  Plan(phase, std::move(period), std::move(grown_from));
+  Plan(phase, std::move(period), std::move(wanted));
   // Where planning takes no time of its own, the plan starts with this very period.
   if (turns_) TakePlan(phase, periods, lock);
 }
 
-void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
-                      std::shared_ptr<const Schedule> grown_from) {
+void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted) {
   if (Device* device = DeviceOf(device_)) {
     // With some of it for moves under way.
     const uint64_t largest = LargestLaunch(period.seen), native = NativeBytes(device_);
@@ -84,7 +81,8 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period,
   if (phase->best != nullptr && !phase->best->by_parts) input.whole_seconds = phase->best_seconds;
   input.whole = phase->whole;
   input.first = phase->schedule == nullptr;
-  input.grown_from = std::move(grown_from);
+  input.grown_from = std::move(wanted.grown_from);
+  input.below_seconds = wanted.below_seconds;
   input.capacity = Capacity();
   input.piece_bytes = PieceBytes(budget_);
   input.duration_spread = memory_.tuning().duration_spread();

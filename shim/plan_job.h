@@ -28,6 +28,7 @@ struct PlanInput {
   // The plan that runs, where launches reach farther from period to period: another one is made
   // only when they touch other ranges by now.
   std::shared_ptr<const Schedule> grown_from;
+  double below_seconds = 0;  // another plan has to promise less; 0 = whatever it promises
   uint64_t capacity = 0;
   uint64_t piece_bytes = 0;
   uint64_t frees = 0;        // of the loop when the request was made
