@@ -33,6 +33,17 @@ class PlanJobTest : public testing::Test {
   PlanInput input_;
 };
 
+TEST_F(PlanJobTest, APlanThatDoesNotPromiseLessLeavesTheOneThatRuns) {
+  const PlanOutput first = MakeSchedule(input_);
+  ASSERT_NE(first.schedule, nullptr) << first.why;
+  input_.below_seconds = first.schedule->promise_seconds * 0.98;
+  const PlanOutput second = MakeSchedule(input_);
+  EXPECT_TRUE(second.same);
+  EXPECT_EQ(second.schedule, nullptr);
+  input_.below_seconds = first.schedule->promise_seconds * 1.02;
+  EXPECT_NE(MakeSchedule(input_).schedule, nullptr);
+}
+
 TEST_F(PlanJobTest, WithoutSightAllocationsArePlannedWholeOrNotAtAll) {
   input_.sight = false;
   const PlanOutput output = MakeSchedule(input_);
