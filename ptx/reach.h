@@ -49,6 +49,7 @@ class ReachCode {
  private:
   friend class ReachCompiler;
   friend class ReachRun;
+  friend class PurityRun;
   ReachCode();
   std::vector<ReachStep> steps_;
   // Registers: those of the kernel, then tid, ntid and so on, then the constants, then others.

@@ -40,6 +40,7 @@ struct ReachStep {
   uint8_t to_width = 4;  // of the result
   bool is_signed = false;
   bool guard_negated = false;
+  bool stores = false;  // kTouch
   Comparison comparison = Comparison::kEq;
   Combination combination = Combination::kNone;
   uint32_t guard = kNoRegister;

@@ -314,6 +314,7 @@ class ReachCompiler {
     step.addend = address.addend;
     step.bytes = bytes;
     step.width = 8;
+    step.stores = op.base != Base::kLd && op.base != Base::kLdu;
     return &step;
   }
 
