@@ -38,6 +38,7 @@ uint64_t LargestLaunch(const policy::SeenPeriod& seen) {
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
   if (!job_.Take(&made) || made.frees != frees_) return;
+  if (made.repeatable != nullptr) LogRepeatable(*made.repeatable);
   PhaseState* phase = phases_.Find(made.phase, made.length);
   if (phase != nullptr) phase->fits = made.fits;
   if (made.fits || made.same) return;
@@ -92,6 +93,7 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted)
   input.frees = frees_;
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
+  input.find_repeatable = Settings().recompute_report && input.first;
   input.touches = !Settings().Disabled(kDisableTouch);
   input.reach = !Settings().Disabled(kDisableReach);
   input.sight = !Settings().Disabled(kDisableSight);

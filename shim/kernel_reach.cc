@@ -12,6 +12,7 @@
 #include "ptx/reach.h"
 #include "shim/functions.h"
 #include "shim/kernel_images.h"
+#include "shim/parsed_texts.h"
 
 namespace atp::shim {
 namespace {
@@ -22,7 +23,7 @@ struct Codes {
   std::vector<std::shared_ptr<const ptx::ReachCode>> list;  // empty: one cannot be followed
 };
 
-// Texts are read over once, and each kernel is translated when it is first asked for.
+// Each kernel is translated when it is first asked for.
 class Library {
  public:
   // One for each text that has the kernel.
@@ -32,7 +33,7 @@ class Library {
     if (codes.texts == texts.size()) return codes;
     codes = {texts.size(), {}};
     for (const Text& text : texts) {
-      const ptx::ParsedModule& module = Parsed(text);
+      const ptx::ParsedModule& module = ParsedText(text);
       const auto found = module.function_by_name.find(kernel);
       std::shared_ptr<const ptx::ReachCode> code;
       if (found != module.function_by_name.end()) {
@@ -48,22 +49,7 @@ class Library {
   }
 
  private:
-  const ptx::ParsedModule& Parsed(const Text& text) {
-    const auto [at, added] = modules_.try_emplace(text.get());
-    if (added) {
-      at->second = std::make_unique<ptx::ParsedModule>();
-      std::string error;
-      // An opcode that is not known ends the kernel that has it, not the module.
-      const auto any = [](std::string_view) { return true; };
-      if (!ptx::ParseModule(*text, any, at->second.get(), &error)) {
-        at->second = std::make_unique<ptx::ParsedModule>();
-      }
-    }
-    return *at->second;
-  }
-
   std::unordered_map<std::string, Codes> codes_;
-  std::unordered_map<const std::string*, std::unique_ptr<ptx::ParsedModule>> modules_;
 };
 
 // A launch as it was, or as it will be.

@@ -124,9 +124,7 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   return output;
 }
 
-}  // namespace
-
-PlanOutput MakeSchedule(PlanInput input) {
+PlanOutput MakeBest(PlanInput input) {
   constexpr double kWorthAGuess = 0.95;
   if (input.reach) FindReaches(kPeriodsAhead, &input.period);
   // What pointers alone show of a launch's reach is a guess, and faults of a wrong one would pass
@@ -147,6 +145,18 @@ PlanOutput MakeSchedule(PlanInput input) {
   PlanOutput second = MakeScheduleOf(std::move(input));
   // There may be less room now than when the whole could be planned.
   return made && second.schedule == nullptr ? output : second;
+}
+
+}  // namespace
+
+PlanOutput MakeSchedule(PlanInput input) {
+  std::shared_ptr<const Repeatable> repeatable;
+  if (input.find_repeatable) {
+    repeatable = std::make_shared<const Repeatable>(FindRepeatable(input.period));
+  }
+  PlanOutput output = MakeBest(std::move(input));
+  output.repeatable = std::move(repeatable);
+  return output;
 }
 
 void PlanJob::Request(PlanInput input, bool inline_planning) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "shim/recorder.h"
+#include "shim/repeatable.h"
 #include "shim/schedule.h"
 
 namespace atp::shim {
@@ -39,6 +40,7 @@ struct PlanInput {
   bool touches = true;  // what stays is touched now and then
   bool reach = true;    // launches' reaches are found from their PTX (kernel_reach.h)
   bool sight = true;    // and else guessed from what the period shows; false: whole allocations
+  bool find_repeatable = false;  // ATP_RECOMPUTE
 };
 
 struct PlanOutput {
@@ -49,6 +51,7 @@ struct PlanOutput {
   bool same = false;   // the plan that runs serves still
   bool grown = false;  // it is for other ranges than the one that runs
   std::string why;
+  std::shared_ptr<const Repeatable> repeatable;  // where asked for
   uint64_t frees = 0;              // as in the input
   uint32_t phase = 0, length = 0;  // `length`: launches of the period
 };

@@ -109,6 +109,13 @@ bool ParseAccessStats(const char* text, Configuration* s) {
   return s->access_stats = CopyName(text, s->access_file, sizeof s->access_file);
 }
 
+// To drop and run again is not there yet: 1 is not understood.
+bool ParseRecompute(const char* text, Configuration* s) {
+  bool on = false;
+  if (ParseBool(text, &on)) return !on && (s->recompute_report = false, true);
+  return strcmp(text, "report") == 0 && (s->recompute_report = true);
+}
+
 bool ParseLedger(const char* text, Configuration* s) {
   bool on = false;
   if (text[0] == '/') return CopyName(text, s->ledger_file, sizeof s->ledger_file);
@@ -157,6 +164,7 @@ constexpr struct {
        return CopyName(t, s->report_file, sizeof s->report_file);
      }},
     {"ATP_ACCESS_STATS", "on, off or a file name of less than 512 characters", ParseAccessStats},
+    {"ATP_RECOMPUTE", "off or report", ParseRecompute},
     {"ATP_RECORD", "off or the absolute name of a folder", ParseRecord},
 };
 

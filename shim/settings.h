@@ -73,6 +73,7 @@ struct Configuration {
   char report_file[512] = "";
   bool access_stats = false;
   char access_file[512] = "";    // empty: the log
+  bool recompute_report = false;  // ATP_RECOMPUTE=report
   bool no_ledger = false;        // ATP_LEDGER=off
   char ledger_file[512] = "";    // empty: the usual one (host_ledger.h)
   uint64_t wait_ms = 0;          // ATP_WAIT: for room on the card or in the host's memory

@@ -167,6 +167,15 @@ TEST(ParseSettings, AccessIsToldInTheLogOrInAFile) {
   EXPECT_STREQ(Parse({{"ATP_ACCESS_STATS", "/tmp/a.%p"}}).access_file, "/tmp/a.%p");
 }
 
+TEST(ParseSettings, RecomputationCanBeReportedAndNotYetAskedFor) {
+  EXPECT_FALSE(Parse({}).recompute_report);
+  EXPECT_FALSE(Parse({{"ATP_RECOMPUTE", "off"}}).recompute_report);
+  EXPECT_TRUE(Parse({{"ATP_RECOMPUTE", "report"}}).recompute_report);
+  EXPECT_TRUE(complaints.empty());
+  EXPECT_FALSE(Parse({{"ATP_RECOMPUTE", "1"}}).recompute_report);
+  EXPECT_EQ(complaints, std::vector<std::string>{"ATP_RECOMPUTE=1"});
+}
+
 TEST(ParseSettings, WaitingIsADuration) {
   EXPECT_EQ(Parse({}).wait_ms, 0u);
   EXPECT_EQ(Parse({{"ATP_WAIT", "30s"}}).wait_ms, 30'000u);

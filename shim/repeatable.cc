@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shim/repeatable.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "ptx/purity.h"
+#include "shim/functions.h"
+#include "shim/kernel_images.h"
+#include "shim/parsed_texts.h"
+
+namespace atp::shim {
+namespace {
+
+using Period = Recorder::Period;
+
+// A kernel by all the texts that have one of its name: any of them may be the one that runs.
+struct Kernels {
+  size_t texts = 0;
+  std::vector<std::unique_ptr<const ptx::PureKernel>> list;
+  std::string why;  // not empty: one of them is not pure
+};
+
+struct Arguments {
+  std::span<const char> bytes;
+  std::vector<uint32_t> pointers;                 // where they lie among them
+  std::vector<const policy::SeenTouch*> touches;  // one for each pointer
+};
+
+bool SameUses(const ptx::LaunchProof& a, const ptx::LaunchProof& b) {
+  return std::equal(a.uses.begin(), a.uses.end(), b.uses.begin(), b.uses.end(),
+                    [](const ptx::PointerUse& x, const ptx::PointerUse& y) {
+                      return x.read_begin == y.read_begin && x.read_end == y.read_end &&
+                             x.write_begin == y.write_begin && x.write_end == y.write_end;
+                    });
+}
+
+class Proofs {
+ public:
+  // Launches that differ in the values of their pointers only have one proof.
+  const ptx::LaunchProof& Of(const char* kernel, const LaunchShape& shape,
+                             const Arguments& arguments) {
+    constexpr size_t kMost = 4096;
+    const Kernels& kernels = KernelsOf(kernel);
+    std::string key = KeyOf(kernel, kernels.texts, shape, arguments);
+    if (known_.size() >= kMost && known_.count(key) == 0) known_.clear();
+    const auto [at, added] = known_.try_emplace(std::move(key));
+    if (added) at->second = Prove(kernels, shape, arguments);
+    return at->second;
+  }
+
+ private:
+  const Kernels& KernelsOf(const char* kernel) {
+    const auto texts = TextsWith(kernel);
+    Kernels& kernels = kernels_[kernel];
+    if (kernels.texts == texts.size() && kernels.texts > 0) return kernels;
+    kernels = {texts.size(), {}, {}};
+    if (texts.empty()) kernels.why = "no PTX";
+    for (size_t k = 0; k < texts.size() && kernels.why.empty(); ++k) {
+      const ptx::ParsedModule& module = ParsedText(texts[k]);
+      const auto found = module.function_by_name.find(kernel);
+      if (found == module.function_by_name.end()) {
+        kernels.why = "PTX that is not understood";
+        break;
+      }
+      const ptx::Function& function = *module.functions[found->second];
+      kernels.list.push_back(ptx::PureKernel::Make(module, function, &kernels.why));
+    }
+    return kernels;
+  }
+
+  static std::string KeyOf(const char* kernel, size_t texts, const LaunchShape& shape,
+                           const Arguments& arguments) {
+    std::string key(kernel);
+    key.append(1, '\0').append(std::to_string(texts)).append(1, '\0');
+    key.append(reinterpret_cast<const char*>(&shape), sizeof shape);
+    const size_t first = key.size();
+    key.append(arguments.bytes.data(), arguments.bytes.size());
+    for (const uint32_t at : arguments.pointers) key.replace(first + at, 8, 8, '\0');
+    for (const uint32_t at : arguments.pointers) {
+      key.append(reinterpret_cast<const char*>(&at), sizeof at);
+    }
+    return key;
+  }
+
+  static ptx::LaunchProof Prove(const Kernels& kernels, const LaunchShape& shape,
+                                const Arguments& arguments) {
+    constexpr uint64_t kSteps = 4u << 20;
+    ptx::LaunchProof proof;
+    proof.why = kernels.why;
+    if (!proof.proven()) return proof;
+    ptx::Geometry geometry;
+    std::copy_n(shape.grid, 3, geometry.grid);
+    std::copy_n(shape.block, 3, geometry.block);
+    for (const auto& kernel : kernels.list) {
+      ptx::LaunchProof one = kernel->Prove(geometry, arguments.bytes, arguments.pointers, kSteps);
+      const bool other = &kernel != &kernels.list.front() && one.proven() && !SameUses(one, proof);
+      if (other) one.why = "kernels of this name differ";
+      proof = std::move(one);
+      if (!proof.proven()) break;
+    }
+    return proof;
+  }
+
+  std::unordered_map<std::string, Kernels> kernels_;
+  std::unordered_map<std::string, ptx::LaunchProof> known_;
+};
+
+// False: something that it touches is not known by a pointer among its arguments.
+bool ArgumentsOf(const Period& period, size_t i, Arguments* arguments) {
+  const Period::Launched& launched = period.launched[i];
+  const policy::SeenLaunch& launch = period.seen.launches[i];
+  arguments->bytes = {period.argument_bytes.data() + launched.first_argument,
+                      launched.argument_bytes};
+  for (uint32_t t = launch.first_touch; t < launch.first_touch + launch.touch_count; ++t) {
+    if (period.pointer_at[t] == Period::kNowhere || period.seen.touches[t].bytes > 0) return false;
+    arguments->pointers.push_back(period.pointer_at[t]);
+    arguments->touches.push_back(&period.seen.touches[t]);
+  }
+  return true;
+}
+
+// Whether the range lies in the allocation that its pointer points into.
+bool Inside(const Period& period, const policy::SeenTouch& touch, int64_t begin, int64_t end) {
+  const auto at = static_cast<int64_t>(touch.offset);
+  return at + begin >= 0 &&
+         at + end <= static_cast<int64_t>(period.seen.allocations[touch.allocation]);
+}
+
+// Why the launch may not run again; empty: it may, and writes so many bytes.
+std::string Refusal(const Period& period, size_t i, Proofs* proofs, uint64_t* written) {
+  const Period::Launched& launched = period.launched[i];
+  if (launched.info == nullptr || launched.info->name == nullptr) return "no kernel that is known";
+  if (launched.argument_bytes == 0) return "its arguments are not known";
+  Arguments arguments;
+  if (!ArgumentsOf(period, i, &arguments)) return "touches other than through its arguments";
+  const ptx::LaunchProof& proof = proofs->Of(launched.info->name, launched.shape, arguments);
+  if (!proof.proven()) return proof.why;
+  for (size_t k = 0; k < proof.uses.size(); ++k) {
+    const ptx::PointerUse& use = proof.uses[k];
+    const policy::SeenTouch& touch = *arguments.touches[k];
+    if (!Inside(period, touch, use.read_begin, use.read_end) ||
+        !Inside(period, touch, use.write_begin, use.write_end)) {
+      return "reaches beyond an allocation";
+    }
+    *written += static_cast<uint64_t>(use.write_end - use.write_begin);
+  }
+  const bool apart = ptx::OutputsApart(proof, arguments.bytes, arguments.pointers);
+  return apart ? "" : "writes what it reads";
+}
+
+std::mutex proofs_mutex;
+Proofs& TheProofs() {
+  static Proofs* proofs = new Proofs;  // never destroyed: planning may go on at exit
+  return *proofs;
+}
+
+}  // namespace
+
+Repeatable FindRepeatable(const Recorder::Period& period) {
+  std::lock_guard lock(proofs_mutex);
+  Repeatable result;
+  result.launches.resize(period.seen.launches.size());
+  for (size_t i = 0; i < result.launches.size() && i < period.launched.size(); ++i) {
+    uint64_t written = 0;
+    const std::string why = Refusal(period, i, &TheProofs(), &written);
+    result.launches[i] = why.empty();
+    if (why.empty()) {
+      ++result.count;
+      result.written_bytes += written;
+      continue;
+    }
+    const FunctionInfo* info = period.launched[i].info;
+    const char* name = info != nullptr && info->name != nullptr ? info->name : "-";
+    ++result.refused[std::string(name) + ": " + why];
+  }
+  return result;
+}
+
+}  // namespace atp::shim

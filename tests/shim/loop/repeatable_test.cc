@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which launches of a period are found to be repeatable.
+#include "shim/repeatable.h"
+
+#include <gtest/gtest.h>
+
+#include "shim/functions.h"
+#include "shim/kernel_images.h"
+
+namespace atp::shim {
+namespace {
+
+// out[i] = in[i] for i < n; `add` adds to out[0] instead.
+constexpr char kKernels[] = R"(
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copy_all(.param .u64 in, .param .u64 out, .param .u32 n) {
+  .reg .b64 %d<8>; .reg .b32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;
+  ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; ld.param.u32 %r0, [n];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1;
+  setp.ge.u32 %p0, %r4, %r0; @%p0 bra DONE;
+  mul.wide.u32 %d2, %r4, 4; add.u64 %d3, %d0, %d2; add.u64 %d4, %d1, %d2;
+  ld.global.f32 %f1, [%d3]; st.global.f32 [%d4], %f1;
+DONE:
+  ret;
+}
+.visible .entry add_all(.param .u64 in, .param .u64 out, .param .u32 n) {
+  .reg .b64 %d<8>; .reg .f32 %f<4>;
+  ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out];
+  ld.global.f32 %f1, [%d0]; red.global.add.f32 [%d1], %f1; ret;
+}
+)";
+
+class RepeatableTest : public testing::Test {
+ protected:
+  RepeatableTest() {
+    RememberImage(kKernels);
+    for (FunctionInfo* info : {&copy_, &add_}) {
+      info->known = true;
+      info->name = info == &copy_ ? "copy_all" : "add_all";
+      info->parameters = parameters_;
+      AccessOf(info->name);  // as the first launch does
+    }
+    for (Allocation* a : {&in_, &out_}) {
+      a->id = a == &in_ ? 1 : 2;
+      a->bytes = a->mapped_bytes = kGranule;
+      a->address = a->id << 32;
+      live_[a->id] = a;
+    }
+  }
+  struct Place {
+    Allocation* allocation;
+    uint64_t offset;
+  };
+  void Launch(const FunctionInfo& info, Place from, Place to, uint32_t n) {
+    Touch touches[2] = {{from.allocation, from.offset, 0, true, false},
+                        {to.allocation, to.offset, 0, false, true}};
+    uint64_t pointers[2] = {from.allocation->address + from.offset,
+                            to.allocation->address + to.offset};
+    void* arguments[3] = {&pointers[0], &pointers[1], &n};
+    LaunchView view;
+    view.touches = touches;
+    view.touch_count = 2;
+    view.arguments.info = &info;
+    view.arguments.parameters = arguments;
+    view.arguments.shape.block[0] = 256;
+    view.arguments.shape.grid[0] = (n + 255) / 256;
+    recorder_.Record(view);
+    ++launches_;
+  }
+  Repeatable Find() { return FindRepeatable(recorder_.Last(launches_, {}, live_)); }
+
+  static constexpr Parameter parameters_[3] = {{0, 8}, {8, 8}, {16, 4}};
+  FunctionInfo copy_, add_;
+  Allocation in_, out_;
+  std::unordered_map<uint64_t, Allocation*> live_;
+  Recorder recorder_;
+  uint32_t launches_ = 0;
+};
+
+TEST_F(RepeatableTest, WhatIsProvenMayRunAgain) {
+  Launch(copy_, {&in_, 0}, {&out_, 4096}, 1000);
+  Launch(add_, {&in_, 0}, {&out_, 0}, 1);
+  const Repeatable found = Find();
+  EXPECT_EQ(found.launches, (std::vector<bool>{true, false}));
+  EXPECT_EQ(found.count, 1u);
+  EXPECT_EQ(found.written_bytes, 4000u);
+  const std::map<std::string, uint64_t> refused = {{"add_all: has red.global.add.f32", 1}};
+  EXPECT_EQ(found.refused, refused);
+}
+
+TEST_F(RepeatableTest, OneProofServesOtherPointersButNotWhereTheyOverlap) {
+  Launch(copy_, {&in_, 0}, {&out_, 0}, 1000);
+  Launch(copy_, {&in_, 0}, {&in_, 4000}, 1000);
+  Launch(copy_, {&in_, 0}, {&in_, 3996}, 1000);
+  Launch(copy_, {&in_, 0}, {&in_, 0}, 1000);
+  EXPECT_EQ(Find().launches, (std::vector<bool>{true, true, false, false}));
+}
+
+TEST_F(RepeatableTest, WhatReachesBeyondItsAllocationIsLeftAlone) {
+  Launch(copy_, {&in_, 0}, {&out_, kGranule - 4000}, 1000);
+  Launch(copy_, {&in_, 0}, {&out_, kGranule - 4000}, 1001);
+  EXPECT_EQ(Find().launches, (std::vector<bool>{true, false}));
+}
+
+TEST_F(RepeatableTest, NoPtxIsNoProof) {
+  FunctionInfo other = copy_;
+  other.name = "of_machine_code";
+  Launch(other, {&in_, 0}, {&out_, 0}, 1000);
+  const Repeatable found = Find();
+  EXPECT_EQ(found.count, 0u);
+  EXPECT_EQ(found.refused.count("of_machine_code: no PTX"), 1u);
+}
+
+TEST_F(RepeatableTest, OfTwoKernelsOfOneNameBothMustDoTheSame) {
+  const auto named = [](const char* name, const char* step) {
+    std::string text = kKernels;
+    for (size_t at; (at = text.find("copy_all")) != std::string::npos;) text.replace(at, 8, name);
+    for (size_t at; (at = text.find("add_all")) != std::string::npos;) text.replace(at, 7, "other");
+    const std::string scale = "%r4, 4;";
+    text.replace(text.find(scale), scale.size(), step);
+    return text;
+  };
+  FunctionInfo twice = copy_;
+  twice.name = "twice";
+  RememberImage(named("twice", "%r4, 4;").c_str());
+  AccessOf("twice");
+  Launch(twice, {&in_, 0}, {&out_, 0}, 64);
+  EXPECT_EQ(Find().count, 1u);
+  RememberImage(named("twice", "%r4, 8;").c_str());
+  AccessOf("twice");
+  EXPECT_EQ(Find().count, 0u);
+}
+
+TEST_F(RepeatableTest, CopiesAndSetsAreNoKernels) {
+  Touch touch{&out_, 0, 4096, false, true};
+  LaunchView view;
+  view.touches = &touch;
+  view.touch_count = 1;
+  recorder_.Record(view);
+  ++launches_;
+  const Repeatable found = Find();
+  EXPECT_EQ(found.count, 0u);
+  EXPECT_EQ(found.refused.size(), 1u);
+}
+
+}  // namespace
+}  // namespace atp::shim
