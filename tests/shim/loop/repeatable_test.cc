@@ -123,13 +123,13 @@ TEST_F(RepeatableTest, OfTwoKernelsOfOneNameBothMustDoTheSame) {
     return text;
   };
   FunctionInfo twice = copy_;
-  twice.name = "twice";
-  RememberImage(named("twice", "%r4, 4;").c_str());
-  AccessOf("twice");
+  twice.name = "named_alike";
+  RememberImage(named("named_alike", "%r4, 4;").c_str());
+  AccessOf("named_alike");
   Launch(twice, {&in_, 0}, {&out_, 0}, 64);
   EXPECT_EQ(Find().count, 1u);
-  RememberImage(named("twice", "%r4, 8;").c_str());
-  AccessOf("twice");
+  RememberImage(named("named_alike", "%r4, 8;").c_str());
+  AccessOf("named_alike");
   EXPECT_EQ(Find().count, 0u);
 }
 
