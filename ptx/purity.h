@@ -51,7 +51,8 @@ class PureKernel {
                                                 std::string* why);
 
   // For a launch with these `parameters` (the buffer that the kernel is given); the pointers among
-  // them lie at bytes `pointers` (multiples of 8). `budget`: steps, of some ten nanoseconds each.
+  // them lie at bytes `pointers` (multiples of 8). `budget`: steps, of some tens of nanoseconds
+  // each.
   LaunchProof Prove(const Geometry& geometry, std::span<const char> parameters,
                     std::span<const uint32_t> pointers, uint64_t budget) const;
 

@@ -52,8 +52,8 @@ struct PlanOutput {
   bool grown = false;  // it is for other ranges than the one that runs
   std::string why;
   std::shared_ptr<const Repeatable> repeatable;  // where asked for
-  uint64_t frees = 0;              // as in the input
-  uint32_t phase = 0, length = 0;  // `length`: launches of the period
+  uint64_t frees = 0;                            // as in the input
+  uint32_t phase = 0, length = 0;                // `length`: launches of the period
 };
 
 PlanOutput MakeSchedule(PlanInput input);

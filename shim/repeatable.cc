@@ -89,7 +89,7 @@ class Proofs {
 
   static ptx::LaunchProof Prove(const Kernels& kernels, const LaunchShape& shape,
                                 const Arguments& arguments) {
-    constexpr uint64_t kSteps = 4u << 20;
+    constexpr uint64_t kSteps = 1u << 20;
     ptx::LaunchProof proof;
     proof.why = kernels.why;
     if (!proof.proven()) return proof;
