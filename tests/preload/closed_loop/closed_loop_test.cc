@@ -250,5 +250,30 @@ TEST(WeightBuffer, IsSweptTensorByTensorAndResultsStay) {
   EXPECT_LT(learned.iteration_ms.back(), 0.5 * managed.iteration_ms.back());
 }
 
+// Looking takes nothing from the program: results and virtual times are those of a run without it.
+TEST(Recompute, TheLogSaysWhichLaunchesMayRunAgain) {
+  const std::string wanted = "launches of the period may run again";
+  const std::vector<std::string> command = {ATP_EXAMPLES "/train_residual",
+                                            "--blocks",
+                                            "3",
+                                            "--width",
+                                            "512",
+                                            "--batch",
+                                            "32",
+                                            "--iterations",
+                                            "6"};
+  const Outcome without = Launch(command, "52MiB", {{"ATP_LOG", "info"}});
+  EXPECT_EQ(without.finished.err.find(wanted), std::string::npos);
+  const Outcome with = Launch(command, "52MiB", {{"ATP_LOG", "info"}, {"ATP_RECOMPUTE", "report"}});
+  EXPECT_EQ(with.results, without.results);
+  EXPECT_EQ(with.iteration_ms, without.iteration_ms);
+  std::smatch found;
+  const std::regex line("([0-9]+) of ([0-9]+) " + wanted);
+  ASSERT_TRUE(std::regex_search(with.finished.err, found, line)) << with.finished.err;
+  EXPECT_GT(std::stoul(found[1]), 0u);
+  EXPECT_LT(std::stoul(found[1]), std::stoul(found[2]));
+  EXPECT_NE(with.finished.err.find("may not: "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace atp::preload
