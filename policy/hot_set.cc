@@ -88,20 +88,22 @@ void HotSet::RankAgain() {
     const Id id = kept_.begin()->second;
     Item& item = items_[id];
     if (item.ranked == item.heat) return;
-    kept_.erase(kept_.begin());
+    auto node = kept_.extract(kept_.begin());
     item.ranked = item.heat;
-    kept_.insert({item.ranked, id});
+    node.value().first = item.ranked;
+    kept_.insert(std::move(node));
   }
 }
 
 // Of a launch: kept if it may be, else it passes and is the last one to leave.
 void HotSet::Enter(Id id, Item* item) {
-  if (item->state == State::kPassing) {
-    passing_.erase(item->place);
-    passing_bytes_ -= item->bytes;
+  const bool keep = MakeRoomAmongKept(*item);
+  if (item->state == State::kPassing && !keep) {
+    passing_.splice(passing_.end(), passing_, item->place);
+    return;
   }
-  item->state = State::kAway;
-  if (MakeRoomAmongKept(*item)) return Keep(id, item);
+  TakeAway(id, item);
+  if (keep) return Keep(id, item);
   item->state = State::kPassing;
   item->place = passing_.insert(passing_.end(), id);
   passing_bytes_ += item->bytes;

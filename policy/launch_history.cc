@@ -68,9 +68,17 @@ uint64_t LaunchHistory::Hash(uint64_t begin, uint64_t end) const {
 uint64_t LaunchHistory::RunAt(uint64_t distance) const {
   if (distance == 0 || distance >= count_ - oldest()) return 0;
   uint64_t low = 0, high = count_ - oldest() - distance;  // a run of `low` is certain
+  // Most end within a few launches, which lie side by side.
+  constexpr uint64_t kFew = 8;
+  while (low < std::min(high, kFew) && At(count_ - 1 - low) == At(count_ - 1 - low - distance)) {
+    ++low;
+  }
+  if (low < kFew) return low;
   auto equal = [&](uint64_t run) {
     return Hash(count_ - run, count_) == Hash(count_ - distance - run, count_ - distance);
   };
+  while (2 * low <= high && equal(2 * low)) low *= 2;
+  high = std::min(high, 2 * low - 1);
   while (low < high) {
     const uint64_t middle = low + (high - low + 1) / 2;
     equal(middle) ? low = middle : high = middle - 1;

@@ -32,15 +32,18 @@ class Repetitions {
       const uint64_t hash = history.Hash(history.count() - width, history.count());
       if (width > 8 && (hash * 0x9E3779B97F4A7C15ull >> 32) % (width / 8) != 0) continue;
       Slot& slot = slots_[s][hash % kSlots];
-      if (slot.hash == hash && slot.end > 0) visit(history.count() - slot.end);
-      slot = {hash, history.count()};
+      const auto tag = static_cast<uint32_t>(hash >> 29);
+      const auto end = static_cast<uint32_t>(history.count());
+      if (slot.tag == tag && slot.end > 0) visit(end - slot.end);
+      slot = {tag, end};
     }
   }
 
  private:
   static constexpr size_t kSlots = 1u << 14;
+  // Parts of the hash and of the launch's number: whoever is told looks at the launches themselves.
   struct Slot {
-    uint64_t hash = 0, end = 0;
+    uint32_t tag = 0, end = 0;
   };
   std::array<std::vector<Slot>, kWidths.size()> slots_ = [] {
     std::array<std::vector<Slot>, kWidths.size()> slots;

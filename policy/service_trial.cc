@@ -2,6 +2,7 @@
 #include "policy/service_trial.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace atp::policy {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // locks at the end of the second. Serving begins when known launches outweigh new ones by so many;
 // a new one counts twice, because setting up repeats itself too, on small memory, between fresh
 // data.
-constexpr uint32_t kAlone = 2;
+constexpr unsigned kAlone = 2, kMostSeen = 3;
 constexpr int kOutweigh = 48, kNewWeight = 2;
 constexpr uint64_t kLeastWindow = 64;
 // Slower than this in two windows in a row, and serving rests.
@@ -22,14 +23,57 @@ constexpr double kEven = 0.9, kGains = 0.5;
 constexpr unsigned kEvenWindows = 16, kGainsWindows = 64;
 constexpr uint64_t kFirstRest = 8;  // windows; four times as long after each relapse
 
+uint64_t HashOf(uint64_t kind) { return (kind ^ kind >> 32) * 0x9E3779B97F4A7C15u; }
+uint16_t TagOf(uint64_t hash) { return hash >> 16 & 0x3FFF; }
+size_t HomeOf(uint64_t hash) { return hash >> 32; }
+
 }  // namespace
+
+unsigned ServiceTrial::Kinds::See(uint64_t kind) {
+  const uint64_t hash = HashOf(kind);
+  size_t at = HomeOf(hash);
+  while (At(at).index != 0 && At(at).tag != TagOf(hash)) ++at;
+  if (At(at).index == 0) {
+    static_assert(kMostKinds <= UINT16_MAX);
+    if (kinds_.size() == kMostKinds) return 0;
+    if (2 * (kinds_.size() + 1) > places_.size()) {
+      Grow();
+      for (at = HomeOf(hash); At(at).index != 0; ++at) {
+      }
+    }
+    kinds_.push_back({kind});
+    At(at) = {TagOf(hash), 0, static_cast<uint16_t>(kinds_.size())};
+  }
+  if (At(at).seen < kMostSeen) ++At(at).seen;
+  return At(at).seen;
+}
+
+void ServiceTrial::Kinds::Grow() {
+  const std::vector<Place> before = std::exchange(places_, std::vector<Place>(2 * places_.size()));
+  for (const Place& place : before) {
+    if (place.index == 0) continue;
+    size_t at = HomeOf(HashOf(kinds_[place.index - 1u].kind));
+    while (At(at).index != 0) ++at;
+    At(at) = place;
+  }
+}
+
+ServiceTrial::Kind* ServiceTrial::Kinds::Find(uint64_t kind) {
+  const uint64_t hash = HashOf(kind);
+  for (size_t at = HomeOf(hash); At(at).index != 0; ++at) {
+    if (At(at).tag != TagOf(hash)) continue;
+    Kind& found = kinds_[At(at).index - 1u];
+    if (found.kind == kind) return &found;
+  }
+  return nullptr;
+}
 
 uint64_t ServiceTrial::Window() const { return std::max<uint64_t>(kLeastWindow, kinds_.size()); }
 
 bool ServiceTrial::Decide(uint64_t kind) {
   ++launches_;
-  if (kinds_.size() < kMostKinds || kinds_.count(kind) > 0) {
-    familiar_ = std::max(0, familiar_ + (++kinds_[kind].seen > kAlone ? 1 : -kNewWeight));
+  if (const unsigned seen = kinds_.See(kind)) {
+    familiar_ = std::max(0, familiar_ + (seen > kAlone ? 1 : -kNewWeight));
   }
   if (state_ == State::kLearning && familiar_ >= kOutweigh) {
     state_ = State::kServing;
@@ -42,9 +86,9 @@ bool ServiceTrial::Decide(uint64_t kind) {
 }
 
 void ServiceTrial::Took(uint64_t kind, double seconds, bool served) {
-  const auto found = kinds_.find(kind);
-  if (found == kinds_.end()) return;
-  Kind& known = found->second;
+  Kind* found = kinds_.Find(kind);
+  if (found == nullptr) return;
+  Kind& known = *found;
   if (!served) {
     constexpr double kNew = 0.25;
     ++known.timed;

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <vector>
 
 namespace atp::policy {
 
@@ -30,8 +30,30 @@ class ServiceTrial {
   static constexpr size_t kMostKinds = 1u << 15;
   enum class State : uint8_t { kLearning, kServing, kResting };
   struct Kind {
-    uint32_t seen = 0, timed = 0;
+    uint64_t kind = 0;
+    uint32_t timed = 0;
     double alone = 0;  // seconds when left alone
+  };
+  // All kinds by hash, at most half full. Programs without a period have many thousands, more than
+  // a cache holds: so what is asked at each launch is in four bytes. By them one new kind in ten
+  // thousand is taken for another, and is never timed.
+  class Kinds {
+   public:
+    // How often it has been seen, this time included, but no more than 3; 0: there is no room.
+    unsigned See(uint64_t kind);
+    Kind* Find(uint64_t kind);
+    size_t size() const { return kinds_.size(); }
+
+   private:
+    struct Place {
+      uint16_t tag : 14 = 0;  // another part of the hash
+      uint16_t seen : 2 = 0;
+      uint16_t index = 0;  // from 1; 0 = free
+    };
+    Place& At(size_t at) { return places_[at & (places_.size() - 1)]; }
+    void Grow();
+    std::vector<Place> places_ = std::vector<Place>(64);
+    std::vector<Kind> kinds_;
   };
 
   uint64_t Window() const;
@@ -39,7 +61,7 @@ class ServiceTrial {
   void Rest(uint64_t launches);
 
   State state_ = State::kLearning;
-  std::unordered_map<uint64_t, Kind> kinds_;
+  Kinds kinds_;
   uint64_t launches_ = 0;
   int familiar_ = 0;  // launches of late that were known, less those that were new
   uint64_t rest_until_ = 0, next_rest_ = 0;

@@ -20,8 +20,8 @@ class Demand::EvictMover : public Mover {
       holding_ = true;
       passed_ = false;
     }
+    if (!d_->IsPassed(move_.after)) return {};  // its last user has not been submitted yet
     const Mark& mark = d_->marks_[move_.after % kMarks];
-    if (mark.launch < move_.after) return {};  // its last user has not been submitted yet
     if (!passed_ && mark.event != nullptr) return {Poll::Kind::kEvent, mark.event};
     return {Poll::Kind::kReady};
   }
@@ -173,23 +173,15 @@ std::vector<Mover*> Demand::Share(const std::vector<Mover*>& planned) {
 uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
   if (seen_.empty()) {
     seen_.resize(PlainClock::kRing);
-    marks_.resize(kMarks);
+    marks_ = std::make_unique<Mark[]>(kMarks);
   }
   if (clock_->count() == 0) return 0;  // a plan has ended with this very launch
   ReadClock(terms.alone_counts);
   constexpr unsigned kMostErrors = 8;
   const bool serve = trial_.Decide(launch.signature) && errors_ < kMostErrors;
   Note(launch, serve);
-  uses_.clear();
-  for (size_t i = 0; i < launch.touch_count; ++i) {
-    const Touch& touch = launch.touches[i];
-    const uint32_t slot = touch.allocation->slot;
-    if (slot >= items_.size()) items_.resize(slot + 1);
-    Item& item = items_[slot];
-    item.allocation = touch.allocation;
-    item.written |= touch.writes;
-    uses_.push_back({slot, touch.allocation->mapped_bytes});
-  }
+  queued_ = false;
+  CollectUses(launch);
   if (!serve) {
     if (serving_) Pause();
     return 0;
@@ -200,10 +192,65 @@ uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
   if (!moves.served) return 0;
   ++counters_.served;
   Queue(moves, terms);
+  terms_ = terms;
   ++launches_;
-  for (const policy::HotSet::Use& use : uses_) items_[use.id].last_use = launches_;
+  for (const policy::HotSet::Use& use : uses_) {
+    Item& item = items_[use.id];
+    item.last_use = launches_;
+    SetServed(use.id, item.written ? kHere | kWritten : kHere);
+  }
   lacked_ = !moves.fetch.empty();
+  Mark& mark = marks_[launches_ % kMarks];
+  if (mark.event == nullptr) mark.event = port_->NewEvent();
   return launches_;
+}
+
+void Demand::CollectUses(const LaunchView& launch) {
+  ++collected_;
+  uses_.clear();
+  for (size_t i = 0; i < launch.touch_count; ++i) {
+    const Touch& touch = launch.touches[i];
+    const uint32_t slot = touch.allocation->slot;
+    if (slot >= items_.size()) items_.resize(slot + 1);
+    Item& item = items_[slot];
+    item.written |= touch.writes;
+    if (item.seen == collected_) continue;  // many pointers, few allocations
+    item.seen = collected_;
+    item.allocation = touch.allocation;
+    uses_.push_back({slot, touch.allocation->mapped_bytes});
+  }
+}
+
+void Demand::SetServed(uint32_t slot, uint8_t bits) const {
+  std::atomic_ref served(items_[slot].allocation->served);
+  if (served.load(std::memory_order_relaxed) != bits) {
+    served.store(bits, std::memory_order_relaxed);
+  }
+}
+
+bool Demand::NeedsNothing(const LaunchView& launch) const {
+  return std::all_of(launch.touches, launch.touches + launch.touch_count, [](const Touch& touch) {
+    const uint8_t needed = touch.writes ? kHere | kWritten : kHere;
+    const std::atomic_ref served(touch.allocation->served);
+    return (served.load(std::memory_order_relaxed) & needed) == needed;
+  });
+}
+
+// Nobody knows when it ends on the device: what it used may leave behind the last launch that is
+// marked.
+bool Demand::Late(const LaunchView& launch) {
+  if (!serving_) return false;
+  queued_ = false;
+  CollectUses(launch);
+  for (const policy::HotSet::Use& use : uses_) {
+    if (!hot_.IsResident(use.id)) return false;  // it has left meanwhile
+  }
+  const policy::HotSet::Moves& moves = hot_.Launch(uses_);
+  if (!moves.served) return false;
+  ++counters_.served;
+  Queue(moves, terms_);
+  for (const policy::HotSet::Use& use : uses_) items_[use.id].last_use = launches_;
+  return queued_;
 }
 
 void Demand::Note(const LaunchView& launch, bool served) {
@@ -232,6 +279,7 @@ void Demand::Queue(const policy::HotSet::Moves& moves, const Terms& terms) {
   const auto leave = [&](const std::vector<uint32_t>& slots) {
     for (const uint32_t slot : slots) {
       const Item& item = items_[slot];
+      SetServed(slot, 0);
       constexpr uint8_t kGivenUp = 2;
       const bool clean =
           terms.read_mostly && !item.written && item.allocation->read_mostly_broken < kGivenUp;
@@ -247,6 +295,7 @@ void Demand::Queue(const policy::HotSet::Moves& moves, const Terms& terms) {
   }
   wanted_ += fetches_.size() - before;
   leave(moves.leave_ahead);
+  queued_ = !moves.leave.empty() || !moves.fetch.empty() || !moves.leave_ahead.empty();
 }
 
 void Demand::QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
@@ -271,11 +320,19 @@ Traffic::FetchEvents Demand::LastFetches() const {
   return last;
 }
 
-void Demand::After(const LaunchView& launch, uint64_t number) {
+bool Demand::After(const LaunchView& launch, uint64_t number) {
   Mark& mark = marks_[number % kMarks];
-  if (mark.event == nullptr) mark.event = port_->NewEvent();
   port_->Record(mark.event, launch.stream, launch.per_thread);
   mark.launch = number;
+  return awaited_;
+}
+
+// A mark that is set while it is looked at is seen here, or who sets it sees that it is awaited.
+bool Demand::IsPassed(uint64_t launch) {
+  const Mark& mark = marks_[launch % kMarks];
+  if (mark.launch >= launch) return true;
+  awaited_ = true;
+  return mark.launch >= launch;
 }
 
 uint64_t Demand::EvictsDone() const {
@@ -290,13 +347,16 @@ uint64_t Demand::EvictsDone() const {
 void Demand::Pause() {
   serving_ = false;
   hot_.Clear();
+  for (uint32_t slot = 0; slot < items_.size(); ++slot) {
+    if (items_[slot].allocation != nullptr) SetServed(slot, 0);
+  }
   evicts_.clear();
   fetches_.clear();
   evicts_queued_ = evicts_begun_;
   for (const auto& mover : evict_movers_) mover->Drop();
   in_flight_.clear();
   in_flight_bytes_ = 0;
-  wanted_ = issued_ + (fetch_mover_->calling() ? 1 : 0);
+  issued_ = wanted_ - (fetch_mover_->calling() ? 1 : 0);  // nobody waits for the others any more
 }
 
 void Demand::Stop() {
@@ -314,6 +374,7 @@ void Demand::Forget(const Allocation* allocation) {
   const uint32_t slot = allocation->slot;
   if (slot >= items_.size() || items_[slot].allocation != allocation) return;
   hot_.Remove(slot);
+  SetServed(slot, 0);
   items_[slot] = {};
   for (std::deque<Move>* queue : {&evicts_, &fetches_}) {
     for (Move& move : *queue) {

@@ -3,7 +3,7 @@
 // the movers, instead of page by page when it faults; the data used most often is kept on the
 // device (policy/hot_set.h), and what leaves has left before its room is needed. Whether that is
 // done is decided by what it brings (policy/service_trial.h). The lock of the loop is held, unless
-// said otherwise.
+// said otherwise: a launch that lacks nothing need not wait for it (NeedsNothing, Late).
 #pragma once
 
 #include <cuda.h>
@@ -39,13 +39,24 @@ class Demand {
     bool alone_counts = true;  // launches that are left alone have no more room than that
   };
   // Before a launch without a plan, which the clock has seen already. 0: it is left to the driver.
-  // Else its number, for After(); it is to be submitted when Issued(), and behind the events of
-  // LastFetches() if it Lacked() anything.
+  // Else its number, for After(); it is to be submitted when what is Wanted() now has been
+  // Issued(), and behind the events of LastFetches() if it Lacked() anything. What later launches
+  // want may wait for this one, so it must not wait for that.
   uint64_t Before(const LaunchView& launch, const Terms& terms);
   bool Lacked() const { return lacked_; }
-  bool Issued() const { return issued_ >= wanted_ || !serving_; }
+  bool Queued() const { return queued_; }  // the launch at hand has something for the movers to do
+  uint64_t Wanted() const { return wanted_; }
+  bool Issued(uint64_t wanted) const { return issued_ >= wanted || !serving_; }
   Traffic::FetchEvents LastFetches() const;
-  void After(const LaunchView& launch, uint64_t number);
+  // Any thread, without the lock. True: a mover has been waiting for it; Awaited() is to follow.
+  bool After(const LaunchView& launch, uint64_t number);
+  void Awaited() { awaited_ = false; }  // the movers are told now
+
+  // Any thread, without the lock, while serving: all that it touches is there, and it changes
+  // nothing that was thought to be read only. What leaves just now costs it a fault.
+  bool NeedsNothing(const LaunchView& launch) const;
+  // Under the lock: it has gone out like that. True: the movers have something to do.
+  bool Late(const LaunchView& launch);
 
   void Stop();  // a plan runs from now on, or nothing at all
   bool serving() const { return serving_; }
@@ -68,16 +79,22 @@ class Demand {
   struct Item {
     Allocation* allocation = nullptr;
     uint64_t last_use = 0;  // number of the launch
+    uint64_t seen = 0;      // the last of all launches that touch it
     bool written = false;
   };
   struct Mark {
-    uint64_t launch = 0;  // behind which it was recorded
+    std::atomic<uint64_t> launch{0};  // behind which it was recorded
     CUevent event = nullptr;
   };
+  // Bits of Allocation::served.
+  static constexpr uint8_t kHere = 1, kWritten = 2;
   static constexpr uint64_t kMarks = 1024, kEvents = 256;
 
   void ReadClock(bool alone_counts);
   void Note(const LaunchView& launch, bool served);
+  void CollectUses(const LaunchView& launch);
+  void SetServed(uint32_t slot, uint8_t bits) const;
+  bool IsPassed(uint64_t launch);
   void Queue(const policy::HotSet::Moves& moves, const Terms& terms);
   void QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
                   std::deque<Move>* queue);
@@ -92,7 +109,9 @@ class Demand {
   policy::ServiceTrial trial_;
   std::atomic<bool> serving_{false};       // read without the lock too
   std::vector<Item> items_;                // by slot
-  std::vector<policy::HotSet::Use> uses_;  // of the launch at hand
+  std::vector<policy::HotSet::Use> uses_;  // of the launch at hand, each once
+  uint64_t collected_ = 0;                 // launches
+  Terms terms_;                            // of the last one
 
   // How each launch that the clock has seen was run, and how many have been read.
   struct Seen {
@@ -103,11 +122,13 @@ class Demand {
   uint64_t read_ = 0, unread_for_ = 0;
 
   uint64_t launches_ = 0;  // served
-  std::vector<Mark> marks_;
+  std::unique_ptr<Mark[]> marks_;
+  std::atomic<bool> awaited_{false};   // a mover waits for a mark
   std::deque<Move> evicts_, fetches_;  // not begun yet
   uint64_t evicts_begun_ = 0, evicts_queued_ = 0;
   uint64_t issued_ = 0, wanted_ = 0;  // fetches
   bool lacked_ = false;               // the launch at hand: something that was away
+  bool queued_ = false;               // and: moves
   std::array<CUevent, kEvents> events_{};
   std::deque<std::pair<CUevent, uint64_t>> in_flight_;  // event, bytes
   uint64_t in_flight_bytes_ = 0;

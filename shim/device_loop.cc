@@ -160,21 +160,22 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   if (mode_ != Mode::kFits) residency_.Remove(allocation);
 }
 
-// Takes the lock, and sees first what others have left. While no plan runs nothing has to be
-// decided before a launch is submitted: then a thread that finds the lock taken, or more left than
-// it should spend its time on, leaves its launch there too and goes on: false. Where there is no
-// room for it any more it is not seen at all: what launches that fast from several threads has no
-// period. The thread has to come in where it plays the movers (their clocks follow its own), and
-// with launches of more touches than the inbox takes.
+// Takes the lock, and sees first what others have left. While no plan runs, and nothing that the
+// launch needs has to be fetched, nothing has to be decided before it is submitted: then a thread
+// that finds the lock taken, or more left than it should spend its time on, leaves its launch there
+// too and goes on: false. Where there is no room for it any more it is not seen at all: what
+// launches that fast from several threads has no period. The thread has to come in where it plays
+// the movers (their clocks follow its own), and with launches of more touches than the inbox takes.
 bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
-  const bool decides = planned_.load(std::memory_order_relaxed) || demand_.serving();
-  if (turns_ || decides || launch.touch_count > LaunchInbox::kTouches) {
-    lock.lock();
-    EmptyInbox(lock);
-  } else if (!lock.try_lock() || !TakeInbox(lock)) {
+  const bool decides = turns_ || planned_.load(std::memory_order_relaxed) ||
+                       launch.touch_count > LaunchInbox::kTouches;
+  if (!decides && lock.try_lock() && TakeInbox(lock)) return mode_ == Mode::kWatch;
+  if (!decides && (!demand_.serving() || demand_.NeedsNothing(launch))) {
     inbox_.Put(launch);
     return false;
   }
+  if (!lock.owns_lock()) lock.lock();
+  EmptyInbox(lock);
   return mode_ == Mode::kWatch;
 }
 
@@ -196,6 +197,7 @@ void DeviceLoop::LearnLate(const LaunchView& launch, Lock& lock) {
   detector_.Feed(launch.signature);
   Shift(launch.signature);
   plain_.Miss();
+  if (demand_.Late(launch)) executor_->Changed();
   Keep(launch, lock);
 }
 
@@ -290,11 +292,13 @@ void DeviceLoop::HoldForFetches(const LaunchView& launch, uint64_t period, uint3
 
 void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   if (launched_.generation == 0 && launched_.demand == 0) return;
-  Lock lock(traffic_.mutex());
   if (launched_.demand != 0) {
-    demand_.After(launch, launched_.demand);
-    executor_->Changed();
+    if (!demand_.After(launch, launched_.demand)) return;
+    Lock lock(traffic_.mutex());
+    demand_.Awaited();
+    return executor_->Changed();
   }
+  Lock lock(traffic_.mutex());
   if (launched_.generation != generation_ || !traffic_.active()) return;
   timer_.End(launched_.position, launch.stream, launch.per_thread);
   if (launched_.position + 1 == schedule_->length) {

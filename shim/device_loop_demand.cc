@@ -37,9 +37,9 @@ void DeviceLoop::ServeOnDemand(const LaunchView& launch, Lock& lock) {
   }
   if (launched_.demand == 0) return;
   believed_ = true;
-  executor_->Changed();
+  if (demand_.Queued()) executor_->Changed();
   if (!demand_.Lacked()) return;
-  const auto issued = [&] { return demand_.Issued(); };
+  const auto issued = [&, wanted = demand_.Wanted()] { return demand_.Issued(wanted); };
   if (!issued() && !executor_->Await(lock, issued))
     return LetGo("a fetch did not start in time", lock);
   const Traffic::FetchEvents last = demand_.LastFetches();

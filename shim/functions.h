@@ -58,11 +58,14 @@ void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, V
       const Parameter& parameter = info.parameters[i];
       // A pointer inside a structure is aligned with respect to the whole buffer, not to the
       // structure.
-      uint32_t at = (8 - parameter.offset % 8) % 8;
-      for (; at + 8 <= parameter.bytes; at += 8) {
+      const uint32_t first = (8 - parameter.offset % 8) % 8;
+      // What `visit` writes could be any of these, for all that the compiler knows.
+      const auto* bytes = static_cast<const char*>(kernel_params[i]);
+      const uint32_t offset = parameter.offset, end = parameter.bytes;
+      for (uint32_t at = first; at + 8 <= end; at += 8) {
         uint64_t word;
-        __builtin_memcpy(&word, static_cast<const char*>(kernel_params[i]) + at, sizeof word);
-        visit(word, access_at(parameter.offset + at));
+        __builtin_memcpy(&word, bytes + at, sizeof word);
+        visit(word, access_at(offset + at));
       }
     }
   });

@@ -65,13 +65,15 @@ class Observation {
   class Scan {
    public:
     explicit Scan(Observation* observation)
-        : observation_(*observation), room_(kMaxTouches - observation->count_) {}
+        : observation_(*observation),
+          begin_(observation->Storage() + observation->count_),
+          next_(begin_),
+          end_(observation->Storage() + kMaxTouches) {}
     ~Scan() {
-      if (found_ == 0) return;
-      const size_t kept = std::min(found_, room_);
+      if (next_ == begin_ && dropped_ == 0) return;
       observation_.Mix(sum_);
-      observation_.count_ += kept;
-      observation_.dropped_ += found_ - kept;
+      observation_.count_ += static_cast<size_t>(next_ - begin_);
+      observation_.dropped_ += dropped_;
     }
     Scan(const Scan&) = delete;
     Scan& operator=(const Scan&) = delete;
@@ -81,19 +83,19 @@ class Observation {
       if (record == nullptr) return;
       const uint64_t offset = word - record->address;
       sum_ = std::rotl(sum_, 7) + (IdentityOf(*record, offset) + 1) * kFactor;
-      if (found_++ >= room_) return;
-      struct Touch* touch = observation_.At(observation_.count_ + found_ - 1);
-      touch->allocation = record;
-      touch->offset = offset;
-      touch->bytes = 0;
-      touch->reads = reads;
-      touch->writes = writes;
+      if (next_ == end_) {
+        ++dropped_;
+        return;
+      }
+      new (next_++) shim::Touch{record, offset, 0, reads, writes};
     }
 
    private:
     Observation& observation_;
-    const size_t room_;
-    size_t found_ = 0;
+    struct Touch* const begin_;
+    struct Touch* next_;
+    struct Touch* const end_;
+    size_t dropped_ = 0;
     uint64_t sum_ = 0;
   };
 
@@ -125,8 +127,11 @@ class Observation {
  private:
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
+  struct Touch* Storage() {
+    return reinterpret_cast<struct Touch*>(storage_);
+  }
   struct Touch* At(size_t index) {
-    return new (storage_ + index * sizeof(struct Touch)) struct Touch;
+    return new (Storage() + index) struct Touch;
   }
   // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
   // the same touch for as long as it is in the same granule.

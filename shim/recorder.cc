@@ -90,10 +90,11 @@ void Recorder::Record(const LaunchView& launch) {
   entry.shape = launch.arguments.shape;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
-  for (size_t i = 0; i < launch.touch_count; ++i) {
-    const Touch& t = launch.touches[i];
-    touches_[touched_++ % kTouches] = {t.allocation->id, t.offset, t.bytes, t.reads, t.writes};
+  uint64_t at = touched_;
+  for (const Touch& t : std::span(launch.touches, launch.touch_count)) {
+    touches_[at++ % kTouches] = {t.allocation->id, t.offset, t.bytes, t.reads, t.writes};
   }
+  touched_ = at;
   RecordArguments(launch.arguments, &entry);
 }
 
@@ -115,7 +116,11 @@ void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {
   memset(to, 0, bytes);  // holes between parameters
   for (size_t i = 0; i < arguments.info->parameters.size(); ++i) {
     const Parameter& p = arguments.info->parameters[i];
-    memcpy(to + p.offset, arguments.parameters[i], p.bytes);
+    if (p.bytes == sizeof(uint64_t)) {  // most are pointers: no call for those
+      memcpy(to + p.offset, arguments.parameters[i], sizeof(uint64_t));
+    } else {
+      memcpy(to + p.offset, arguments.parameters[i], p.bytes);
+    }
   }
 }
 

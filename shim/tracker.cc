@@ -34,7 +34,7 @@ Record* Tracker::Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes,
   record->context = context;
   record->device = device;
   record->shown = record->read_mostly = false;
-  record->read_mostly_broken = 0;
+  record->read_mostly_broken = record->served = 0;
   record->slab = nullptr;
   record->pieces = nullptr;
   record->idle_order = 0;

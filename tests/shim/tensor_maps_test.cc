@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <string.h>
 
+#include <atomic>
+#include <thread>
+
 #include "shim/on_launch.h"
 #include "shim/on_tensor_map.h"
 #include "tests/shim/fake_real.h"
@@ -50,6 +53,35 @@ TEST(TensorMaps, AnyNumberOfThemMayBeMade) {
   TensorExtent extent;
   ASSERT_TRUE(FindTensorMap(&map, &extent));
   EXPECT_EQ(extent.bytes, 20000u);
+}
+
+// Launches read while another thread makes maps that take the same places.
+TEST(TensorMaps, WhatIsFoundIsNeverHalfOfAnother) {
+  std::atomic<bool> over{false};
+  std::thread maker([&] {
+    CUtensorMap map = Map(4);
+    for (uint64_t i = 0; i < 50000; ++i) {
+      map.opaque[0] = i % 64;
+      NoteTensorMap(map, {kBase + (i % 64) * 4096, i % 64 + 1});
+      if (i % 8 == 0) {  // pushes others out
+        CUtensorMap other = map;
+        other.opaque[1] = i;
+        NoteTensorMap(other, {kBase, 9999});
+      }
+    }
+    over = true;
+  });
+  uint64_t found = 0;
+  CUtensorMap map = Map(4);
+  for (uint64_t i = 0; !over || found == 0; ++i) {
+    map.opaque[0] = i % 64;
+    TensorExtent extent;
+    if (!FindTensorMap(&map, &extent)) continue;
+    ++found;
+    ASSERT_EQ(extent.address, kBase + (i % 64) * 4096);
+    ASSERT_EQ(extent.bytes, i % 64 + 1);
+  }
+  maker.join();
 }
 
 // A driver whose maps hold nothing that looks like an address, and a kernel (scalar, map).

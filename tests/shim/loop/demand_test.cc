@@ -57,7 +57,7 @@ class Aimless : public Traffic::Observer {
       return;
     }
     ++served;
-    const auto issued = [&] { return demand.Issued(); };
+    const auto issued = [&, wanted = demand.Wanted()] { return demand.Issued(wanted); };
     if (!issued() && !executor->Await(lock, issued)) stuck = true;
     if (demand.Lacked()) {
       const Traffic::FetchEvents last = demand.LastFetches();
@@ -77,6 +77,35 @@ class Aimless : public Traffic::Observer {
   uint64_t served = 0, arrived = 0, left = 0, clean_left = 0;
   bool stuck = false;
 };
+
+TEST(Demand, NeedsNothingIsSaidOfLaunchesWhoseItemsAreThereAndNotNewlyWritten) {
+  Aimless program(8, 4);
+  const auto needs_nothing = [&](uint32_t item, bool writes) {
+    Touch touch;
+    touch.allocation = &program.allocations[item];
+    touch.writes = writes;
+    LaunchView view;
+    view.touches = &touch;
+    view.touch_count = 1;
+    return program.demand.NeedsNothing(view);
+  };
+  EXPECT_FALSE(needs_nothing(0, false)) << "nobody is served yet";
+  for (int i = 0; i < 100; ++i) program.Launch(i % 2, /*writes=*/i % 2 == 0);
+  ASSERT_TRUE(program.demand.serving());
+  EXPECT_TRUE(needs_nothing(0, true));
+  EXPECT_TRUE(needs_nothing(1, false));
+  EXPECT_FALSE(needs_nothing(1, true)) << "it was thought to be read only";
+  EXPECT_FALSE(needs_nothing(2, false)) << "it is away";
+  for (uint32_t i = 2; i < 8; ++i) program.Launch(i);
+  EXPECT_TRUE(needs_nothing(7, false));
+  int there = 0;
+  for (uint32_t i = 0; i < 8; ++i) there += needs_nothing(i, false);
+  EXPECT_LE(there, 4) << "more than the device holds";
+  program.demand.Forget(&program.allocations[7]);
+  EXPECT_FALSE(needs_nothing(7, false)) << "it is gone";
+  program.demand.Stop();
+  for (uint32_t i = 0; i < 8; ++i) EXPECT_FALSE(needs_nothing(i, false)) << i;
+}
 
 std::vector<uint32_t> Skewed(uint32_t items, size_t count) {
   std::mt19937 random(5);

@@ -106,6 +106,19 @@ class DeviceLoopTest : public testing::Test {
     while (prefetches < 100) LaunchPeriod();
   }
 
+  // Launches in no order until launches are served on demand, and then the first four tensors,
+  // which have room together, until those are there.
+  static void RunServed() {
+    uint64_t random = 1;
+    const auto next = [&] {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      return random >> 40;
+    };
+    prefetches = 0;
+    while (prefetches < 20) Launch(next() % 7, 0x10);
+    for (int i = 0; i < 1200; ++i) Launch(next() % 4, 0x10);
+  }
+
   static inline DeviceLoop* loop_ = nullptr;
   static inline std::vector<Record*> tensors_;
 };
@@ -126,6 +139,37 @@ TEST_F(DeviceLoopTest, NorDoManyLaunchesHoweverLongThatTakes) {
   };
   LaunchUntilLookedAt();
   EXPECT_FALSE(in_event_record) << "the first launch was not looked at";
+}
+
+TEST_F(DeviceLoopTest, NorDoesOneThatIsServedAndHasAllThatItNeeds) {
+  RunServed();
+  in_event_record = [] {
+    std::thread([] {
+      for (uint64_t i = 0; i < 3 * LaunchInbox::kCells; ++i) Launch(i % 4, 0x20);
+    }).join();
+  };
+  LaunchUntilLookedAt();
+  EXPECT_FALSE(in_event_record) << "the first launch was not looked at";
+}
+
+// What the launches use takes turns on the device. A launch that waits for its memory does not wait
+// for what a later one wants, which may have to wait for it: eight of those that are let go after
+// some seconds, and the loop is off, and the next test never ends.
+TEST_F(DeviceLoopTest, ThreadsThatAreServedAtOnceGetWhatTheyLack) {
+  RunServed();
+  prefetches = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([t] {
+      uint64_t random = t + 1;
+      for (int i = 0; i < 1000; ++i) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        Launch((random >> 40) % 7, 0x10 + t);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(prefetches, 0u);
 }
 
 // Threads that launch, allocate, free and destroy streams as they like; afterwards, when one thread
