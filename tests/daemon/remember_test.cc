@@ -166,10 +166,10 @@ Learned Told(const std::filesystem::path& folder) {
 
 const std::vector<std::string> kLonger = {"--sequence", "16", "--iterations", "14"};
 
-// Less head-room lets this program's plan promise more, and the driver then evicts by itself.
+// Room that nobody uses has to move in and out.
 TEST_F(Remember, OtherChoicesAreTriedOnTheLiveJobAndGoneWhereTheyAreSlower) {
   const auto folder = StoreOfFirstRun("slower");
-  Change(folder, [](Learned* learned) { Offer({2u << 20, 0, 0}, learned); });
+  Change(folder, [](Learned* learned) { Offer({8u << 20, 0, 0}, learned); });
   Outcome run;
   {
     DaemonProcess daemon(folder, {"--tune", "off"});
@@ -179,6 +179,8 @@ TEST_F(Remember, OtherChoicesAreTriedOnTheLiveJobAndGoneWhereTheyAreSlower) {
   EXPECT_EQ(run.results.substr(0, FirstRun().results.rfind("iter 8")),
             FirstRun().results.substr(0, FirstRun().results.rfind("iter 8")));
   const Learned told = Told(folder);
+  ASSERT_EQ(told.rejected.size(), 1u);
+  EXPECT_EQ(told.rejected[0].head_room_bytes, 8u << 20);
   EXPECT_EQ(told.tuning.head_room_bytes, 4u << 20);  // the shim's own
   EXPECT_LE(run.iteration_ms.back(), 1.005 * FirstRun().iteration_ms.back());
 }

@@ -122,7 +122,7 @@ TEST_F(Report, TheLastCompletePeriodIsThereAfterEveryEnd) {
 }
 
 TEST_F(Report, WhereNoRecordCanBeWrittenTheProgramGoesOn) {
-  const Finished run = RunChild(Steps(8, "return"),
+  const Finished run = RunChild(Steps(10, "return"),
                                 Machine({{"ATP_RECORD", folder_ / "absent"}, {"ATP_LOG", "info"}}));
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_NE(run.err.find("no record of this run can be written"), std::string::npos) << run.err;
