@@ -364,6 +364,7 @@ void OfferSpread(const Task& task, Best* best) {
       best->layout() && best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
   if (task.options.turnaround_seconds <= 0 || !link_bound) return;
   const int64_t periods = kLaunches / static_cast<int64_t>(task.trace.launches.size());
+  if (periods == 0) return;  // it would take as long as all the rest
   Lifetimes clean = task.life;
   for (size_t i = 0; i < clean.intervals.size(); ++i) {
     if (task.copied[i]) clean.intervals[i].bytes = 0;

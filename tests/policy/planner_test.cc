@@ -338,6 +338,30 @@ TEST(Planner, WithATurnaroundASweepMovesALittleOfEachWeight) {
   EXPECT_LT(later.period_seconds, 1.05 * BoundSafe(builder.trace(), options.memory));
 }
 
+// A decoder: weights that nothing writes, and caches that each launch adds to.
+TEST(Planner, WhereACopyOutSlowsTheCopiesInWhatLeavesWithoutOneGoes) {
+  TraceBuilder builder;
+  std::vector<uint32_t> weights, caches;
+  for (int i = 0; i < 24; ++i) {
+    weights.push_back(builder.Global(32));
+    caches.push_back(builder.Global(16));
+  }
+  for (int i = 0; i < 24; ++i) {
+    builder.Run(0.001, {weights[i]});
+    builder.Run(0.0005, {caches[i]}, {caches[i]});
+  }
+  builder.trace().link.duplex_h2d = builder.trace().link.h2d / 2;
+  builder.trace().link.duplex_d2h = builder.trace().link.d2h;
+  PlanOptions options;
+  options.memory = 800 * kMiB;
+  options.clean_leaves_free = true;
+  options.turnaround_seconds = 0.0025;
+  const Plan plan = MakePlan(builder.trace(), options);
+  ExpectValid(builder.trace(), plan, options.memory);
+  EXPECT_EQ(plan.moved_d2h, 0u);
+  EXPECT_LT(plan.period_seconds, 1.15 * BoundSafe(builder.trace(), options.memory));
+}
+
 TEST(Planner, RespectsTheRatesWhileBothDirectionsAreBusy) {
   TraceBuilder builder;
   std::vector<uint32_t> tensors;
