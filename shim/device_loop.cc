@@ -26,15 +26,7 @@ constexpr double kDrift = 0.03;
 // The link is known by what a plan moves: a plan made before both directions at once have been
 // measured is made again. In this period of it, and whenever durations are measured.
 constexpr uint64_t kLinkIsKnown = 4;
-constexpr double kLinkMoved = 0.15, kWorthAPlan = 0.98;
-
-bool Moved(const policy::LinkRates& planned, const policy::LinkRates& now) {
-  const auto moved = [](double a, double b) { return std::abs(a - b) > kLinkMoved * b; };
-  const auto both = [](double duplex, double alone) { return duplex > 0 ? duplex : alone; };
-  return moved(planned.h2d, now.h2d) || moved(planned.d2h, now.d2h) ||
-         moved(both(planned.duplex_h2d, planned.h2d), both(now.duplex_h2d, now.h2d)) ||
-         moved(both(planned.duplex_d2h, planned.d2h), both(now.duplex_d2h, now.d2h));
-}
+constexpr double kWorthAPlan = 0.98;
 
 // Where launches reach farther from period to period.
 constexpr uint64_t kLookAgain = kPeriodsAhead / 2;
@@ -360,7 +352,7 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   if (drifted && may_plan) {
     RequestPlan(phase_, period_, lock);
   } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
-             Moved(schedule_->trace->link, traffic_.meter().Link())) {
+             LinkIsAnother()) {
     RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * phase_->best_seconds});
   } else if (schedule_->grows && period_ % kLookAgain == 0 && !job_.busy()) {
     RequestPlan(phase_, period_, lock, {schedule_});

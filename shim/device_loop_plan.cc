@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a period that has been seen to the plan of its phase.
 #include <algorithm>
+#include <cmath>
 
 #include "shim/device.h"
 #include "shim/device_loop.h"
@@ -98,6 +99,17 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted)
   input.reach = !Settings().Disabled(kDisableReach);
   input.sight = !Settings().Disabled(kDisableSight);
   job_.Request(std::move(input), turns_);
+}
+
+// Than the one that the plan was made for.
+bool DeviceLoop::LinkIsAnother() const {
+  constexpr double kMoved = 0.15;
+  const policy::LinkRates &planned = schedule_->trace->link, now = traffic_.meter().Link();
+  const auto moved = [](double a, double b) { return std::abs(a - b) > kMoved * b; };
+  const auto both = [](double duplex, double alone) { return duplex > 0 ? duplex : alone; };
+  return moved(planned.h2d, now.h2d) || moved(planned.d2h, now.d2h) ||
+         moved(both(planned.duplex_h2d, planned.h2d), both(now.duplex_h2d, now.h2d)) ||
+         moved(both(planned.duplex_d2h, planned.d2h), both(now.duplex_d2h, now.d2h));
 }
 
 }  // namespace atp::shim
