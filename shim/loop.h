@@ -29,8 +29,7 @@ struct Allocation {
   bool shown = false;
   bool read_mostly = false;
   uint8_t read_mostly_broken = 0;
-  uint8_t served =
-      0;  // of demand.h, while launches are served: read without the lock, as an atomic
+  uint8_t served = 0;  // what demand.h says of it; read without the lock, as an atomic
 };
 
 struct Touch {

@@ -11,20 +11,13 @@
 #include <vector>
 
 #include "tests/preload/closed_loop/launch.h"
+#include "tests/preload/train.h"
 
 namespace atp::preload {
 namespace {
 
 // A training run of 54 MiB in tensors of 1 to 4 MiB, or a sweep of 64 MiB.
-const std::vector<std::string> kTrain = {ATP_EXAMPLES "/train_transformer",
-                                         "--layers",
-                                         "1",
-                                         "--width",
-                                         "512",
-                                         "--sequence",
-                                         "16",
-                                         "--iterations",
-                                         "8"};
+const std::vector<std::string> kTrain = TrainCommand(512, 16, 8);
 const std::vector<std::string> kSweep = {ATP_EXAMPLES "/stream_sweep", "--layers", "16", "--passes",
                                          "8"};
 

@@ -11,23 +11,14 @@
 
 #include "tests/daemon/daemon_process.h"
 #include "tests/preload/share/shared_card.h"
+#include "tests/preload/train.h"
 
 namespace atp::preload {
 namespace {
 
 // 54 MiB on a card of 40. Beside a host that holds them once and not twice, so that what a dead
 // process was promised would be missed.
-std::vector<std::string> Train(const char* iterations) {
-  return {ATP_EXAMPLES "/train_transformer",
-          "--layers",
-          "1",
-          "--width",
-          "512",
-          "--sequence",
-          "16",
-          "--iterations",
-          iterations};
-}
+std::vector<std::string> Train(int iterations) { return TrainCommand(512, 16, iterations); }
 
 class Killed : public testing::Test {
  protected:
@@ -43,14 +34,14 @@ class Killed : public testing::Test {
                              {"ATP_LOG", "info"}});
   }
   JobOutcome Run(const std::string& host) const {
-    return OutcomeOf(RunChild(Train("6"), Node(host)));
+    return OutcomeOf(RunChild(Train(6), Node(host)));
   }
   pid_t Start(const std::string& host) const {
     const pid_t child = fork();
     if (child != 0) return child;
     for (const auto& [name, value] : Node(host)) setenv(name.c_str(), value.c_str(), 1);
     setenv("ATP_LOG", "off", 1);
-    std::vector<std::string> words = Train("1000000");
+    std::vector<std::string> words = Train(1000000);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -125,7 +116,7 @@ TEST_F(Killed, WhatAProgramThatLivesWasPromisedIsMissed) {
     dup2(out[1], STDOUT_FILENO);
     for (const auto& [name, value] : Node("96MiB")) setenv(name.c_str(), value.c_str(), 1);
     setenv("ATP_LOG", "off", 1);
-    std::vector<std::string> words = Train("1000000");
+    std::vector<std::string> words = Train(1000000);
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -3,21 +3,12 @@
 #include "tests/preload/share/shared_card.h"
 
 #include "tests/preload/running.h"
+#include "tests/preload/train.h"
 
 namespace atp::preload {
 namespace {
 
-std::vector<std::string> Train(int iterations) {
-  return {ATP_EXAMPLES "/train_transformer",
-          "--layers",
-          "1",
-          "--width",
-          "256",
-          "--sequence",
-          "8",
-          "--iterations",
-          std::to_string(iterations)};
-}
+std::vector<std::string> Train(int iterations) { return TrainCommand(256, 8, iterations); }
 
 const Environment kPlain = {{"ATP_POLICY", "managed"}, {"ATP_SIM_MEMORY", "20MiB"}};
 

@@ -8,22 +8,13 @@
 
 #include "tests/daemon/daemon_process.h"
 #include "tests/preload/share/shared_card.h"
+#include "tests/preload/train.h"
 
 namespace atp::preload {
 namespace {
 
 // 54 MiB; 0.8 of a card of 68.
-std::vector<std::string> Train(int iterations) {
-  return {ATP_EXAMPLES "/train_transformer",
-          "--layers",
-          "1",
-          "--width",
-          "512",
-          "--sequence",
-          "16",
-          "--iterations",
-          std::to_string(iterations)};
-}
+std::vector<std::string> Train(int iterations) { return TrainCommand(512, 16, iterations); }
 constexpr const char* kCard = "68MiB";
 
 double Sum(const std::vector<double>& values) {
