@@ -132,6 +132,27 @@ Bytes HostBytes(const Trace& trace, const Lifetimes& life, const Layout& layout)
   return always + static_cast<Bytes>(most);
 }
 
+Layout CutPieces(Layout layout, Bytes largest) {
+  if (largest == 0) return layout;
+  for (std::vector<Layout::Piece>* pieces : {&layout.out, &layout.in}) {
+    std::vector<Layout::Piece> cut;
+    cut.reserve(pieces->size());
+    for (const Layout::Piece& p : *pieces) {
+      const double per_byte = (p.end - p.start) / static_cast<double>(p.bytes);
+      for (Bytes done = 0; done < p.bytes; done += largest) {
+        const Bytes bytes = std::min(largest, p.bytes - done);
+        const double start = p.start + per_byte * static_cast<double>(done);
+        const double end = done + bytes == p.bytes
+                               ? p.end
+                               : p.start + per_byte * static_cast<double>(done + bytes);
+        cut.push_back({p.interval, p.offset + done, bytes, start, end});
+      }
+    }
+    *pieces = std::move(cut);
+  }
+  return layout;
+}
+
 Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& copied,
             const Layout& layout) {
   const size_t n = trace.launches.size();

@@ -16,6 +16,10 @@ namespace atp::policy {
 // it from period to period.
 Bytes HostBytes(const Trace& trace, const Lifetimes& life, const Layout& layout);
 
+// The same layout in pieces of at most so many bytes; 0 = as they are. Each takes its share of the
+// time, so that room is given up no later and taken no earlier.
+Layout CutPieces(Layout layout, Bytes largest);
+
 // `copied`: per interval, false where it leaves without a copy.
 Plan ToPlan(const Trace& trace, const Lifetimes& life, const std::vector<bool>& copied,
             const Layout& layout);

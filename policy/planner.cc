@@ -25,8 +25,9 @@ namespace atp::policy {
 namespace {
 
 // The least traffic is tried where the greedy exceeds the bound by more than this share: a short
-// period is planned so quickly that little is worth it.
-constexpr double kWorth = 0.005, kWorthIfShort = 0.0002;
+// period is planned so quickly that little is worth it, and where the link sets the pace all that
+// is lost is lost by moving too much or too late.
+constexpr double kWorth = 0.005, kWorthIfShort = 0.0002, kWorthIfLinkBound = 0.0005;
 constexpr size_t kShort = 512;  // launches
 constexpr double kFar = 0.03;   // a greedy plan that exceeds the bound by more is seldom the best
 // Work, in moves laid out, after which no other way is begun: what takes 40 ms with 1,400 launches
@@ -128,13 +129,13 @@ struct Task {
 
 // Bytes of a move in a simulation: a 2048th of memory, so that little room waits for its end, or as
 // much more as makes a period of `moved` bytes no more than `most_moves`, so that it takes no time.
+// The plan cuts what is larger than a move may be (CutPieces).
 int64_t PieceBytes(const Task& task, Bytes moved, Bytes most_moves) {
   constexpr int64_t kPieces = 2048;
   const int64_t granule = task.granule();
   const int64_t small = std::max<int64_t>(task.memory / kPieces / granule, 1);
   const int64_t few = static_cast<int64_t>(moved / most_moves) / granule + 1;
-  const int64_t largest = static_cast<int64_t>(task.options.largest_move) / granule;
-  return std::max<int64_t>(std::min(std::max(small, few), largest), 1) * granule;
+  return std::max(small, few) * granule;
 }
 // While amounts are compared; where a play decides what moves; in the plan.
 constexpr Bytes kToCompare = 9000, kToDecide = 10000, kToKeep = 24000;
@@ -308,12 +309,20 @@ double OfferChase(const Task& task, const std::vector<bool>& copied, int64_t per
   return shortest;
 }
 
+// The period exceeds the launches' own time by this factor: the link sets the pace.
+bool LinkBound(const Task& task, const Best& best, double factor) {
+  return best.layout() && best.layout()->period > factor * ComputeSeconds(task.trace);
+}
+
 // Tries ways of planning, those first that are quick, until the best is near the bound or so much
 // has been tried that more would take too long.
 void Search(const Task& task, Best* best) {
   const std::vector<Variant> variants = Variants(task.memory / task.granule());
   const bool few = task.trace.launches.size() <= kShort;
-  const double worth = few ? kWorthIfShort : kWorth;
+  OfferGreedy(task, variants[0], best);
+  // Where the link sets the pace of a long period, a play in time comes nearest to the bound.
+  const bool play_first = !few && LinkBound(task, *best, 1.1);
+  const double worth = few ? kWorthIfShort : play_first ? kWorthIfLinkBound : kWorth;
   auto enough = [&](double share) { return best->Within(share) || !best->MaySpendMore(); };
   auto greedy = [&](bool late) {
     for (size_t i = 1; i < variants.size(); ++i) {
@@ -331,10 +340,9 @@ void Search(const Task& task, Best* best) {
       best->OfferAmounts(CoverAmounts(task.life, cover));
     }
   };
-  OfferGreedy(task, variants[0], best);
   const bool far = !few && !best->Within(kFar);
-  if (!far) greedy(/*late=*/false);
-  covers(0, few ? std::size(kCovers) : 1);
+  if (!far && !play_first) greedy(/*late=*/false);
+  if (!play_first) covers(0, few ? std::size(kCovers) : 1);
   if (few) greedy(/*late=*/true);
   const std::vector<bool> all_copied(task.copied.size(), true);
   for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
@@ -347,8 +355,8 @@ void Search(const Task& task, Best* best) {
     }
     if (!best->layout() || shortest > kHopeless * best->layout()->period) break;
   }
-  if (!few) covers(1, std::size(kCovers));
-  if (far) greedy(/*late=*/false);
+  if (!few) covers(play_first ? 0 : 1, std::size(kCovers));
+  if (far || play_first) greedy(/*late=*/false);
   if (!few) greedy(/*late=*/true);
   best->Refine();
 }
@@ -358,11 +366,8 @@ void Search(const Task& task, Best* best) {
 // enough periods. Once of all data and, because a copy out slows the copies in, once of what leaves
 // without one.
 void OfferSpread(const Task& task, Best* best) {
-  constexpr double kLinkBound = 1.02;  // of the launches' own time
   constexpr int64_t kLaunches = 20000;
-  const bool link_bound =
-      best->layout() && best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
-  if (task.options.turnaround_seconds <= 0 || !link_bound) return;
+  if (task.options.turnaround_seconds <= 0 || !LinkBound(task, *best, 1.02)) return;
   const int64_t periods = kLaunches / static_cast<int64_t>(task.trace.launches.size());
   if (periods == 0) return;  // it would take as long as all the rest
   Lifetimes clean = task.life;
@@ -385,10 +390,8 @@ void OfferSpread(const Task& task, Best* best) {
 // only where launches and not the link set the pace: a link that is busy all the time has nothing
 // to spare.
 void PreferUnhurried(const Task& task, Best* best) {
-  constexpr double kLinkBound = 1.1;  // of the launches' own time
   constexpr int kSteps = 4;
-  const bool link_bound = best->layout()->period > kLinkBound * ComputeSeconds(task.trace);
-  if (best->layout()->out.empty() || link_bound) return;
+  if (best->layout()->out.empty() || LinkBound(task, *best, 1.1)) return;
   const double spread = std::min(task.options.duration_spread, 0.9);
   for (int step = kSteps; step > 0; --step) {
     Trace trace = task.trace;
@@ -425,7 +428,9 @@ Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
   Search(task, &best);
   OfferSpread(task, &best);
   if (options.duration_spread > 0 && best.layout()) PreferUnhurried(task, &best);
-  if (best.layout()) return ToPlan(trace, life, task.copied, *best.layout());
+  if (best.layout()) {
+    return ToPlan(trace, life, task.copied, CutPieces(*best.layout(), options.largest_move));
+  }
   if (best.least_host() > 0) {
     return Infeasible(trace, "a period needs " + std::to_string(best.least_host()) +
                                  " bytes of host memory, but only " +
