@@ -18,6 +18,7 @@
 #include "policy/layout_plan.h"
 #include "policy/lifetimes.h"
 #include "policy/mapped.h"
+#include "policy/room_to_return.h"
 #include "policy/timetable.h"
 #include "policy/window_bound.h"
 
@@ -309,6 +310,18 @@ double OfferChase(const Task& task, const std::vector<bool>& copied, int64_t per
   return shortest;
 }
 
+// The best plan with more away where launches wait for what had no room to return earlier.
+void OfferRoomToReturn(const Task& task, double worth, Best* best) {
+  constexpr int kRounds = 3;
+  for (int i = 0; i < kRounds && best->layout(); ++i) {
+    if (best->Within(worth) || !best->MaySpendMore()) return;
+    const double was = best->layout()->period;
+    best->OfferAmounts(
+        WithRoomToReturn(task.life, task.rates, *best->layout(), AmountsOf(task, *best->layout())));
+    if (best->layout()->period >= (1 - kNothing) * was) return;
+  }
+}
+
 // The period exceeds the launches' own time by this factor: the link sets the pace.
 bool LinkBound(const Task& task, const Best& best, double factor) {
   return best.layout() && best.layout()->period > factor * ComputeSeconds(task.trace);
@@ -320,9 +333,8 @@ void Search(const Task& task, Best* best) {
   const std::vector<Variant> variants = Variants(task.memory / task.granule());
   const bool few = task.trace.launches.size() <= kShort;
   OfferGreedy(task, variants[0], best);
-  // Where the link sets the pace of a long period, a play in time comes nearest to the bound.
-  const bool play_first = !few && LinkBound(task, *best, 1.1);
-  const double worth = few ? kWorthIfShort : play_first ? kWorthIfLinkBound : kWorth;
+  const bool link_bound = !few && LinkBound(task, *best, 1.1);
+  const double worth = few ? kWorthIfShort : link_bound ? kWorthIfLinkBound : kWorth;
   auto enough = [&](double share) { return best->Within(share) || !best->MaySpendMore(); };
   auto greedy = [&](bool late) {
     for (size_t i = 1; i < variants.size(); ++i) {
@@ -340,9 +352,10 @@ void Search(const Task& task, Best* best) {
       best->OfferAmounts(CoverAmounts(task.life, cover));
     }
   };
-  const bool far = !few && !best->Within(kFar);
-  if (!far && !play_first) greedy(/*late=*/false);
-  if (!play_first) covers(0, few ? std::size(kCovers) : 1);
+  const bool far = !few && (link_bound || !best->Within(kFar));
+  if (!far) greedy(/*late=*/false);
+  covers(0, few ? std::size(kCovers) : 1);
+  if (!few) OfferRoomToReturn(task, worth, best);
   if (few) greedy(/*late=*/true);
   const std::vector<bool> all_copied(task.copied.size(), true);
   for (int64_t periods : few ? std::vector<int64_t>{1, 9} : std::vector<int64_t>{4}) {
@@ -355,8 +368,8 @@ void Search(const Task& task, Best* best) {
     }
     if (!best->layout() || shortest > kHopeless * best->layout()->period) break;
   }
-  if (!few) covers(play_first ? 0 : 1, std::size(kCovers));
-  if (far || play_first) greedy(/*late=*/false);
+  if (!few) covers(1, std::size(kCovers));
+  if (far) greedy(/*late=*/false);
   if (!few) greedy(/*late=*/true);
   best->Refine();
 }
