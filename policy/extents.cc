@@ -59,15 +59,6 @@ void ExtentFit::Observe(const LaunchShape& shape, Bytes bytes) {
   }
 }
 
-void ExtentFit::Grow(const LaunchShape& shape, Bytes at_least) {
-  Seen* known = Find(shape);
-  if (known != nullptr && known->bytes >= at_least) return;
-  repeats_ = 0;
-  if (known == nullptr) return Keep(shape, std::max(at_least, Predict(shape).bytes));
-  known->bytes = at_least;
-  largest_ = std::max(largest_, at_least);
-}
-
 bool ExtentFit::FitFixed(Prediction* prediction) const {
   for (size_t i = 1; i < count_; ++i) {
     if (seen_[i].bytes != seen_[0].bytes) return false;

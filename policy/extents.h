@@ -39,10 +39,9 @@ class ExtentFit {
     Family family = Family::kUnknown;
   };
 
-  // The launch reached exactly `bytes` from the pointer, as far as could be seen.
+  // The launch reached `bytes` from the pointer, as far as could be seen. More than before for the
+  // same shape is evidence that it reaches farther: it grows, and is unsure again.
   void Observe(const LaunchShape& shape, Bytes bytes);
-  // The launch reached at least so far (a fault beyond what was predicted).
-  void Grow(const LaunchShape& shape, Bytes at_least);
   Prediction Predict(const LaunchShape& shape) const;
 
  private:

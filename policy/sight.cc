@@ -43,6 +43,11 @@ class Votes {
     }
     return 0;
   }
+  double Confidence(Bytes reach) const {
+    size_t right = 0;
+    for (const auto& [where, shown] : voices_) right += shown == reach;
+    return static_cast<double>(right + 1) / static_cast<double>(voices_.size() + 2);
+  }
 
  private:
   std::map<std::pair<uint32_t, Bytes>, Bytes> voices_;
@@ -61,7 +66,8 @@ void ForEachUnknown(const SeenPeriod& period, Visit visit) {
 
 // Shortens the reaches of touches whose class has no winner by what those with one fit.
 void ApplyFits(const SeenPeriod& period, const std::map<Class, Bytes>& winners,
-               const std::vector<std::vector<Bytes>>& cuts, std::vector<Bytes>* reaches) {
+               const std::vector<std::vector<Bytes>>& cuts, std::vector<Bytes>* reaches,
+               std::vector<double>* confidence) {
   constexpr double kConfirmed = 0.75;              // one observation more than the fit needs
   using Argument = std::pair<uint64_t, uint32_t>;  // kernel, argument
   std::map<Argument, ExtentFit> fits;
@@ -78,13 +84,15 @@ void ApplyFits(const SeenPeriod& period, const std::map<Class, Bytes>& winners,
     if (cuts[period.touches[t].allocation].size() == 1) return;  // one object, as below
     const ExtentFit::Prediction p = fit->second.Predict(open.at(of));
     if (p.confidence < kConfirmed || p.bytes == 0) return;
-    (*reaches)[t] = std::min((*reaches)[t], p.bytes);
+    if ((*reaches)[t] < p.bytes) return;
+    (*reaches)[t] = p.bytes;
+    if (confidence != nullptr) (*confidence)[t] = p.confidence;
   });
 }
 
 }  // namespace
 
-std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
+std::vector<Bytes> PredictReaches(const SeenPeriod& period, std::vector<double>* confidence) {
   const std::vector<std::vector<Bytes>> cuts = CutsOf(period);
   std::vector<Bytes> reaches(period.touches.size());
   for (size_t t = 0; t < reaches.size(); ++t) {
@@ -109,11 +117,19 @@ std::vector<Bytes> PredictReaches(const SeenPeriod& period) {
     if (winner->second < reaches[t] && cuts[touch.allocation].size() == 1) return;
     reaches[t] = std::min(winner->second, period.allocations[touch.allocation] - touch.offset);
   });
-  ApplyFits(period, winners, cuts, &reaches);
+  if (confidence != nullptr) {
+    confidence->assign(reaches.size(), 1);
+    ForEachUnknown(period, [&](const Class& of, uint32_t t, size_t) {
+      if (cuts[period.touches[t].allocation].size() == 1) return;
+      (*confidence)[t] = classes.at(of).Confidence(reaches[t]);
+    });
+  }
+  ApplyFits(period, winners, cuts, &reaches, confidence);
   return reaches;
 }
 
-Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches, Bytes granule) {
+Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches, Bytes granule,
+                     const std::vector<double>& confidence) {
   struct Extent {
     Bytes begin, end;
   };
@@ -126,7 +142,7 @@ Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches
     bounds[touch.allocation].push_back(extents[t].begin);
     bounds[touch.allocation].push_back(extents[t].end);
   }
-  std::vector<std::vector<bool>> touched(bounds.size());
+  std::vector<std::vector<double>> touched(bounds.size());  // confidence of it; 0: not at all
   for (size_t a = 0; a < bounds.size(); ++a) {
     std::sort(bounds[a].begin(), bounds[a].end());
     bounds[a].erase(std::unique(bounds[a].begin(), bounds[a].end()), bounds[a].end());
@@ -141,7 +157,9 @@ Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches
   };
   for (size_t t = 0; t < reaches.size(); ++t) {
     const auto [first, last] = span(t);
-    for (size_t p = first; p < last; ++p) touched[period.touches[t].allocation][p] = true;
+    std::vector<double>& sure = touched[period.touches[t].allocation];
+    const double of_touch = t < confidence.size() ? confidence[t] : 1;
+    for (size_t p = first; p < last; ++p) sure[p] = std::max(sure[p], of_touch);
   }
 
   Sight sight;
@@ -149,9 +167,9 @@ Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches
   for (uint32_t a = 0; a < bounds.size(); ++a) {
     atom_of[a].resize(bounds[a].size());
     for (size_t p = 0; p + 1 < bounds[a].size(); ++p) {
-      if (!touched[a][p]) continue;
+      if (touched[a][p] == 0) continue;
       atom_of[a][p] = static_cast<uint32_t>(sight.atoms.size());
-      sight.atoms.push_back({a, bounds[a][p], bounds[a][p + 1] - bounds[a][p]});
+      sight.atoms.push_back({a, bounds[a][p], bounds[a][p + 1] - bounds[a][p], touched[a][p]});
       Tensor tensor;
       tensor.bytes = sight.atoms.back().bytes;
       sight.trace.tensors.push_back(std::move(tensor));

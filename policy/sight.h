@@ -11,9 +11,12 @@
 //            freed block) does not shorten them, and a gap behind the tensor does not lengthen
 //            them.
 //   fits     what classes of one kernel agree on, each with other scalars or another grid, may fit
-//   a
-//            family of extents.h. Where a fit has been confirmed beyond what it needs, it shortens
-//            the reach of launches that have no class to follow: of a last batch, an odd shape.
+//            a family of extents.h. Where a fit has been confirmed beyond what it needs, it
+//            shortens the reach of launches that have no class to follow: of a last batch, an odd
+//            shape.
+// How sure a reach is: 1 where it is known or nothing cuts the allocation; else by how many tensors
+// of its class show it, as Laplace's rule of succession has it: (those that do + 1) / (all + 2); of
+// a fit what extents.h says.
 // A wrong reach costs time, never data: too short and the rest faults, too long and it is moved for
 // nothing. Pure functions; any thread. O(t log t) for t touches, memory linear in touches plus
 // what the atoms list.
@@ -53,13 +56,15 @@ struct SeenPeriod {
 
 // For each touch the bytes from its pointer on: what is known, or else what cuts, classes and fits
 // say.
-// At least 1, never beyond the allocation.
-std::vector<Bytes> PredictReaches(const SeenPeriod& period);
+// At least 1, never beyond the allocation. `confidence` (may be null): of each.
+std::vector<Bytes> PredictReaches(const SeenPeriod& period,
+                                  std::vector<double>* confidence = nullptr);
 
 // A part of an allocation, whole granules, of which every launch touches all or nothing.
 struct Atom {
   uint32_t allocation = 0;
   Bytes offset = 0, bytes = 0;
+  double confidence = 1;  // of the surest touch that reaches it
   bool operator==(const Atom&) const = default;
 };
 
@@ -69,7 +74,9 @@ struct Sight {
 };
 
 // Cuts allocations where the touches (of `reaches` bytes, rounded out to `granule`) begin and end.
-// What no launch touches is in no atom. Atoms are ordered by allocation and offset.
-Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches, Bytes granule);
+// What no launch touches is in no atom. Atoms are ordered by allocation and offset. `confidence` of
+// each reach; empty = all are certain.
+Sight SplitAtTouches(const SeenPeriod& period, const std::vector<Bytes>& reaches, Bytes granule,
+                     const std::vector<double>& confidence = {});
 
 }  // namespace atp::policy

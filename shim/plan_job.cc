@@ -16,15 +16,18 @@ namespace atp::shim {
 
 namespace {
 
-// The period's ranges as tensors of a trace, and where they lie.
-policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Placed>* placed) {
+// The period's ranges as tensors of a trace, where they lie, and how sure it is that each is used.
+policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Placed>* placed,
+                   std::vector<double>* confidence) {
   policy::SeenPeriod seen = period.seen;
   for (policy::SeenTouch& touch : seen.touches) {
     if (!whole || touch.bytes > 0) continue;
     touch.offset = 0;
     touch.bytes = seen.allocations[touch.allocation];
   }
-  policy::Sight sight = policy::SplitAtTouches(seen, policy::PredictReaches(seen), kGranule);
+  std::vector<double> sure;
+  const std::vector<policy::Bytes> reaches = policy::PredictReaches(seen, &sure);
+  policy::Sight sight = policy::SplitAtTouches(seen, reaches, kGranule, sure);
   // Advice is taken back for a whole allocation, so it is given to those only that no launch of the
   // period writes to.
   std::vector<bool> written = period.written_anyway;
@@ -35,6 +38,7 @@ policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Place
     const uint64_t end = std::min(atom.offset + atom.bytes, period.mapped[atom.allocation]);
     placed->push_back({period.allocations[atom.allocation], atom.offset, end - atom.offset,
                        /*first_touch=*/UINT32_MAX, written[atom.allocation]});
+    confidence->push_back(atom.confidence);
   }
   for (uint32_t i = 0; i < sight.trace.launches.size(); ++i) {
     policy::Launch& launch = sight.trace.launches[i];
@@ -72,7 +76,8 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   output.phase = input.phase;
   output.length = static_cast<uint32_t>(input.period.seen.launches.size());
   std::vector<Placed> placed;
-  policy::Trace trace = Look(input.period, input.whole, &placed);
+  policy::PlanOptions options;
+  policy::Trace trace = Look(input.period, input.whole, &placed, &options.confidence);
   if (input.grown_from != nullptr) {
     output.same = SameRanges(*input.grown_from, placed, trace);
     if (output.same) return output;
@@ -87,7 +92,6 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   if (!input.durations_known) {
     AssumeDurations(static_cast<double>(footprint - input.capacity) / trace.link.h2d, &trace);
   }
-  policy::PlanOptions options;
   options.memory = input.capacity;
   options.granule = kGranule;
   options.clean_leaves_free = input.read_mostly;
@@ -101,7 +105,12 @@ PlanOutput MakeScheduleOf(PlanInput input) {
        {&trace.link.h2d, &trace.link.d2h, &trace.link.duplex_h2d, &trace.link.duplex_d2h}) {
     *rate *= input.link_scale;
   }
-  const policy::Plan plan = policy::MakePlan(trace, options);
+  policy::Plan plan = policy::MakePlan(trace, options);
+  if (!plan.feasible) {  // so much is unsure that it cannot all keep its room: guesses are all
+                         // there is
+    options.confidence.clear();
+    plan = policy::MakePlan(trace, options);
+  }
   trace.link = input.link;
   if (!plan.feasible) {
     output.why = plan.why;

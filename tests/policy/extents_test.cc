@@ -71,12 +71,14 @@ TEST(ExtentFit, FallsBackToTheLargestWithLittleConfidence) {
   EXPECT_EQ(fit.Predict(Shape({2})).bytes, 700u);  // the very same launch
 }
 
-TEST(ExtentFit, GrowsOnAFaultBeyondThePrediction) {
+TEST(ExtentFit, GrowsOnEvidenceAndIsUnsureAgain) {
   ExtentFit fit;
-  fit.Observe(Shape({1}), 1000);
-  fit.Grow(Shape({1}), 3000);
+  for (int i = 0; i < 4; ++i) fit.Observe(Shape({1}), 1000);
+  const double sure = fit.Predict(Shape({1})).confidence;
+  fit.Observe(Shape({1}), 3000);
   EXPECT_EQ(fit.Predict(Shape({1})).bytes, 3000u);
-  fit.Grow(Shape({1}), 2000);  // says nothing new
+  EXPECT_LT(fit.Predict(Shape({1})).confidence, sure);
+  fit.Observe(Shape({1}), 2000);  // says nothing new
   EXPECT_EQ(fit.Predict(Shape({1})).bytes, 3000u);
 }
 

@@ -137,6 +137,35 @@ TEST(PredictReaches, AFitNeverLengthensWhatACutShows) {
   EXPECT_EQ(PredictReaches(period)[9], 8 * kMiB);
 }
 
+TEST(PredictReaches, IsSureOfWhatIsKnownAndOfWhatAClassAgreesOn) {
+  // Three tensors of one kernel that agree, and three of another that do not.
+  const SeenPeriod period = Period({{1, 7, 0, 0},
+                                    {1, 7, 4 * kMiB, 0},
+                                    {1, 7, 8 * kMiB, 0},
+                                    {2, 7, 12 * kMiB, 0},
+                                    {2, 7, 13 * kMiB, 0},
+                                    {2, 7, 15 * kMiB, 0},
+                                    {3, 7, 20 * kMiB, kMiB}});
+  std::vector<double> confidence;
+  PredictReaches(period, &confidence);
+  EXPECT_EQ(confidence, (std::vector<double>{0.8, 0.8, 0.8, 0.4, 0.4, 0.4, 1}));
+}
+
+TEST(PredictReaches, IsSureWhereNothingCutsTheAllocation) {
+  std::vector<double> confidence;
+  PredictReaches(Period({{1, 1, 0, 0}}), &confidence);
+  EXPECT_EQ(confidence, std::vector<double>{1});
+}
+
+TEST(SplitAtTouches, AnAtomIsAsSureAsItsSurestTouch) {
+  const SeenPeriod period = Period({{1, 1, 0, 4 * kMiB}, {2, 1, 2 * kMiB, 4 * kMiB}});
+  const Sight sight = SplitAtTouches(period, PredictReaches(period), 2 * kMiB, {0.3, 0.8});
+  ASSERT_EQ(sight.atoms.size(), 3u);
+  EXPECT_EQ(sight.atoms[0].confidence, 0.3);
+  EXPECT_EQ(sight.atoms[1].confidence, 0.8);
+  EXPECT_EQ(sight.atoms[2].confidence, 0.8);
+}
+
 TEST(SplitAtTouches, CutsWhereTouchesBeginAndEndAndLeavesOutWhatNobodyTouches) {
   const SeenPeriod period =
       Period({{1, 1, 0, 10 * kMiB}, {2, 1, 5 * kMiB, 3 * kMiB}, {3, 1, 40 * kMiB, 1}});

@@ -86,6 +86,48 @@ TEST_F(PlanJobTest, PartsThatPromiseLittleAreBetterThanNoPlan) {
   EXPECT_TRUE(output.schedule->by_parts);
 }
 
+// Beside the quarters, tensors of one, two and three blocks that launches of one kind are given: no
+// two show the same reach.
+class PlanJobUnsure : public PlanJobTest {
+ protected:
+  PlanJobUnsure() {
+    unsure_.id = 2;
+    unsure_.bytes = unsure_.mapped_bytes = 6 * kGranule;
+    input_.period.Add(&unsure_);
+    for (const uint64_t block : {0, 1, 3}) {
+      policy::SeenLaunch launch = input_.period.seen.launches.back();
+      launch.kernel = 9;
+      launch.first_touch = static_cast<uint32_t>(input_.period.seen.touches.size());
+      input_.period.seen.launches.push_back(launch);
+      input_.period.seen.touches.push_back({1, block * kGranule, 0, true, true});
+      input_.period.signatures.push_back(10 + block);
+    }
+  }
+  uint64_t MovedOfUnsure(const Schedule& schedule) const {
+    uint64_t bytes = 0;
+    for (const Action& action : schedule.evicts) {
+      if (action.allocation == &unsure_) bytes += action.bytes;
+    }
+    return bytes;
+  }
+  Allocation unsure_;
+};
+
+TEST_F(PlanJobUnsure, WhatIsNotSureEnoughKeepsItsRoomAndIsLeftToFaults) {
+  input_.capacity = unsure_.bytes + kQuarter + 2 * kGranule;
+  const PlanOutput output = MakeSchedule(input_);
+  ASSERT_NE(output.schedule, nullptr) << output.why;
+  EXPECT_GT(output.schedule->moved_in_bytes, 0u);
+  EXPECT_EQ(MovedOfUnsure(*output.schedule), 0u);
+}
+
+TEST_F(PlanJobUnsure, WhatCannotKeepItsRoomMovesByTheGuess) {
+  input_.capacity = kQuarter + 2 * kGranule;
+  const PlanOutput output = MakeSchedule(input_);
+  ASSERT_NE(output.schedule, nullptr) << output.why;
+  EXPECT_GT(MovedOfUnsure(*output.schedule), 0u);
+}
+
 TEST_F(PlanJobTest, WhatFitsIsNotPlanned) {
   input_.capacity = 4 * kQuarter;
   const PlanOutput output = MakeSchedule(input_);
