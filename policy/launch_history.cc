@@ -6,28 +6,6 @@
 #include <new>
 
 namespace atp::policy {
-namespace {
-
-constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
-constexpr uint64_t kBase = 0x123456789ABCDEFull % kPrime;
-
-uint64_t Multiply(uint64_t a, uint64_t b) {
-  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
-  const uint64_t sum =
-      (static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61);
-  return sum >= kPrime ? sum - kPrime : sum;
-}
-
-// Spreads a signature over [1, prime): equal signatures stay equal, zero is no special case.
-uint64_t Digit(uint64_t signature) {
-  signature ^= signature >> 32;
-  signature *= 0x9E3779B97F4A7C15ull;
-  signature ^= signature >> 29;
-  return signature % (kPrime - 1) + 1;
-}
-
-}  // namespace
-
 // Fresh from the system, zeros cost nothing until they are touched.
 LaunchHistory::Row LaunchHistory::Zeros(uint64_t count) {
   Row row(static_cast<uint64_t*>(std::calloc(count, sizeof(uint64_t))));
@@ -50,19 +28,6 @@ void LaunchHistory::Push(uint64_t signature) {
   total_ = Append(total_, signature);
   if (count_ <= mask_) power_[count_ + 1] = Multiply(power_[count_], kBase);
   ++count_;
-}
-
-uint64_t LaunchHistory::oldest() const { return count_ > mask_ + 1 ? count_ - mask_ - 1 : 0; }
-
-uint64_t LaunchHistory::Append(uint64_t hash, uint64_t signature) {
-  const uint64_t sum = Multiply(hash, kBase) + Digit(signature);
-  return sum >= kPrime ? sum - kPrime : sum;
-}
-
-uint64_t LaunchHistory::Hash(uint64_t begin, uint64_t end) const {
-  const uint64_t upto = end == count_ ? total_ : prefix_[end & mask_];
-  const uint64_t before = Multiply(prefix_[begin & mask_], power_[end - begin]);
-  return upto >= before ? upto - before : upto + kPrime - before;
 }
 
 uint64_t LaunchHistory::RunAt(uint64_t distance) const {

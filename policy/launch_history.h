@@ -18,16 +18,40 @@ class LaunchHistory {
 
   void Push(uint64_t signature);
   uint64_t count() const { return count_; }  // all pushed so far
-  uint64_t oldest() const;                   // index of the oldest one still known
+  // Index of the oldest one still known.
+  uint64_t oldest() const { return count_ > mask_ + 1 ? count_ - mask_ - 1 : 0; }
   uint64_t At(uint64_t index) const { return signatures_[index & mask_]; }
   // Hash of [begin, end), which must be known.
-  uint64_t Hash(uint64_t begin, uint64_t end) const;
+  uint64_t Hash(uint64_t begin, uint64_t end) const {
+    const uint64_t upto = end == count_ ? total_ : prefix_[end & mask_];
+    const uint64_t before = Multiply(prefix_[begin & mask_], power_[end - begin]);
+    return upto >= before ? upto - before : upto + kPrime - before;
+  }
   // How many of the last launches equal those `distance` before them.
   uint64_t RunAt(uint64_t distance) const;
 
-  static uint64_t Append(uint64_t hash, uint64_t signature);  // hash of a stretch and one more
+  // Hash of a stretch and one more.
+  static uint64_t Append(uint64_t hash, uint64_t signature) {
+    const uint64_t sum = Multiply(hash, kBase) + Digit(signature);
+    return sum >= kPrime ? sum - kPrime : sum;
+  }
 
  private:
+  static constexpr uint64_t kPrime = (uint64_t{1} << 61) - 1;
+  static constexpr uint64_t kBase = 0x123456789ABCDEFull % kPrime;
+  static uint64_t Multiply(uint64_t a, uint64_t b) {
+    const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
+    const uint64_t sum =
+        (static_cast<uint64_t>(product) & kPrime) + static_cast<uint64_t>(product >> 61);
+    return sum >= kPrime ? sum - kPrime : sum;
+  }
+  // Spreads a signature over [1, prime): equal signatures stay equal, zero is no special case.
+  static uint64_t Digit(uint64_t signature) {
+    signature ^= signature >> 32;
+    signature *= 0x9E3779B97F4A7C15ull;
+    signature ^= signature >> 29;
+    return signature % (kPrime - 1) + 1;
+  }
   struct Free {
     void operator()(uint64_t* row) const { std::free(row); }
   };

@@ -26,11 +26,12 @@ class Repetitions {
 
   template <typename Visit>
   void Push(const LaunchHistory& history, Visit visit) {
+    const uint64_t known = history.count() - history.oldest();
     for (size_t s = 0; s < kWidths.size(); ++s) {
       const uint32_t width = kWidths[s];
-      if (history.count() - history.oldest() < width) return;
+      if (known < width) return;
       const uint64_t hash = history.Hash(history.count() - width, history.count());
-      if (width > 8 && (hash * 0x9E3779B97F4A7C15ull >> 32) % (width / 8) != 0) continue;
+      if (width > 8 && (hash * 0x9E3779B97F4A7C15ull >> 32 & (width / 8 - 1)) != 0) continue;
       Slot& slot = slots_[s][hash % kSlots];
       const auto tag = static_cast<uint32_t>(hash >> 29);
       const auto end = static_cast<uint32_t>(history.count());
@@ -307,21 +308,22 @@ struct PeriodDetector::Impl {
   // Indices of launches that nothing predicted, the last so many of them.
   class Unpredicted {
    public:
-    void Push(uint64_t index) { ring_[count_++ % ring_.size()] = index; }
+    void Push(uint64_t index) { ring_[count_++ % kSize] = index; }
     // How many have at least this index; the ring's size where there are more.
     uint64_t Since(uint64_t index) const {
-      uint64_t low = count_ > ring_.size() ? count_ - ring_.size() : 0;
+      uint64_t low = count_ > kSize ? count_ - kSize : 0;
       const uint64_t end = count_;
       uint64_t high = end;
       while (low < high) {
         const uint64_t middle = low + (high - low) / 2;
-        ring_[middle % ring_.size()] < index ? low = middle + 1 : high = middle;
+        ring_[middle % kSize] < index ? low = middle + 1 : high = middle;
       }
       return end - low;
     }
 
    private:
-    std::vector<uint64_t> ring_ = std::vector<uint64_t>(1u << 12);
+    static constexpr uint64_t kSize = 1u << 12;
+    std::vector<uint64_t> ring_ = std::vector<uint64_t>(kSize);
     uint64_t count_ = 0;
   };
 

@@ -104,10 +104,9 @@ void DaemonQuestion::Await(std::chrono::milliseconds most) const {
 }
 
 bool DaemonQuestion::Take(std::vector<protocol::Learned>* answer) {
-  if (state_ == nullptr) return false;
+  if (!Ready()) return false;
   {
     std::lock_guard lock(state_->mutex);
-    if (!state_->ready) return false;
     *answer = std::move(state_->answer);
   }
   state_.reset();

@@ -5,6 +5,7 @@
 // another one. No descriptor is kept between exchanges, because a program may close them all.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -25,6 +26,7 @@ class DaemonQuestion {
   // whose clock stands still meanwhile, so that what a program does never hangs on the answer's
   // speed.
   void Await(std::chrono::milliseconds most) const;
+  bool Ready() const { return state_ != nullptr && state_->ready.load(std::memory_order_acquire); }
   // The answer, once; false while there is none.
   bool Take(std::vector<protocol::Learned>* answer);
 
@@ -32,7 +34,8 @@ class DaemonQuestion {
   struct State {
     std::mutex mutex;
     std::condition_variable tried;
-    bool attempted = false, ready = false;
+    bool attempted = false;
+    std::atomic<bool> ready{false};  // read at each launch, without the lock
     std::vector<protocol::Learned> answer;
   };
   std::shared_ptr<State> state_;

@@ -206,19 +206,18 @@ uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
 }
 
 void Demand::CollectUses(const LaunchView& launch) {
-  ++collected_;
+  const uint64_t number = ++collected_;
   uses_.clear();
-  for (size_t i = 0; i < launch.touch_count; ++i) {
-    const Touch& touch = launch.touches[i];
-    const uint32_t slot = touch.allocation->slot;
+  ForEachUse(launch, [&](Allocation* allocation, bool writes) {
+    const uint32_t slot = allocation->slot;
     if (slot >= items_.size()) items_.resize(slot + 1);
     Item& item = items_[slot];
-    item.written |= touch.writes;
-    if (item.seen == collected_) continue;  // many pointers, few allocations
-    item.seen = collected_;
-    item.allocation = touch.allocation;
-    uses_.push_back({slot, touch.allocation->mapped_bytes});
-  }
+    item.written |= writes;
+    if (item.seen == number) return;  // many pointers, few allocations
+    item.seen = number;
+    item.allocation = allocation;
+    uses_.push_back({slot, allocation->mapped_bytes});
+  });
 }
 
 void Demand::SetServed(uint32_t slot, uint8_t bits) const {
@@ -229,11 +228,13 @@ void Demand::SetServed(uint32_t slot, uint8_t bits) const {
 }
 
 bool Demand::NeedsNothing(const LaunchView& launch) const {
-  return std::all_of(launch.touches, launch.touches + launch.touch_count, [](const Touch& touch) {
-    const uint8_t needed = touch.writes ? kHere | kWritten : kHere;
-    const std::atomic_ref served(touch.allocation->served);
-    return (served.load(std::memory_order_relaxed) & needed) == needed;
+  bool all = true;
+  ForEachUse(launch, [&](Allocation* allocation, bool writes) {
+    const uint8_t needed = writes ? kHere | kWritten : kHere;
+    const std::atomic_ref served(allocation->served);
+    all &= (served.load(std::memory_order_relaxed) & needed) == needed;
   });
+  return all;
 }
 
 // Nobody knows when it ends on the device: what it used may leave behind the last launch that is

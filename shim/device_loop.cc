@@ -12,7 +12,7 @@
 
 namespace atp::shim {
 
-thread_local DeviceLoop::Launched DeviceLoop::launched_;
+thread_local constinit DeviceLoop::Launched DeviceLoop::launched_;
 
 namespace {
 
@@ -202,13 +202,13 @@ void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
   }
   recorder_.Record(launch);
   memory_.Launched(launch.identity);
-  for (size_t i = 0; i < launch.touch_count; ++i) {
-    Allocation* a = launch.touches[i].allocation;
-    if (!launch.touches[i].writes || !a->read_mostly) continue;
+  ForEachUse(launch, [&](Allocation* a, bool writes) {
+    if (!writes || !a->read_mostly) [[likely]]
+      return;
     if (a->read_mostly_broken < UINT8_MAX) ++a->read_mostly_broken;
     record_.EndedReadMostly(*a);
     EndReadMostly(a, lock);
-  }
+  });
 }
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {

@@ -147,7 +147,8 @@ class DeviceLoop : private Traffic::Observer {
     uint64_t flag_sequence = 0;
     bool flagged = false;
   };
-  static thread_local Launched launched_;
+  // Initial-exec: as what the re-entry guard has (reentry.h).
+  static thread_local constinit Launched launched_ __attribute__((tls_model("initial-exec")));
   uint64_t generation_ = 0;
   // Counts what the program does. Who has waited, and so given up the lock, looks whether it is
   // still what it was: otherwise a launch has lost its place, and phases may be gone.

@@ -128,6 +128,7 @@ const FunctionInfo* Ask(const void* handle) {
   info->name = AskName(handle, kernel);
   if (info->known) info->parameters = {parameters, count};
   info->access = AccessOf(info->name);
+  info->only_words = info->access.empty() && AreOnlyWords(info->parameters);
   info->identity = IdentityOf(*info, AskCode(handle, kernel));
   if (!info->known) {
     static std::atomic<bool> said{false};
@@ -160,6 +161,14 @@ const FunctionInfo& FunctionOf(CUfunction function) {
     return *asked;
   }
   return kUnknown;
+}
+
+bool AreOnlyWords(std::span<const Parameter> parameters) {
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].offset != i * sizeof(uint64_t)) return false;
+    if (parameters[i].bytes != sizeof(uint64_t)) return false;
+  }
+  return true;
 }
 
 void RememberKernel(CUkernel kernel) {

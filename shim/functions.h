@@ -5,6 +5,7 @@
 // answers about the two through different calls.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -28,7 +29,11 @@ struct FunctionInfo {
   uint64_t identity = 0;
   std::span<const Parameter> parameters;
   std::span<const WordAccess> access;  // by word of the parameter buffer; empty = not known
+  // Each parameter is a word, with no hole between them, and nothing is known of access: so are
+  // most kernels that nobody has read.
+  bool only_words = false;
 };
+bool AreOnlyWords(std::span<const Parameter> parameters);
 
 // Calls body(access_at) with what tells the access of the word at an offset; the common case, that
 // nothing is known, costs nothing a word.
@@ -38,6 +43,24 @@ void WithAccess(const FunctionInfo& info, Body body) {
   if (info.access.empty()) return body([](size_t) { return kAnything; });
   body([&](size_t offset) {
     return offset / 8 < info.access.size() ? info.access[offset / 8] : kAnything;
+  });
+}
+
+// Calls visit(at, word, access) for each 8-byte aligned word at `at` of the parameter buffer: in
+// all of it, or where parameters lie.
+template <typename Visit>
+void VisitBufferWords(const FunctionInfo& info, std::span<const char> buffer, bool everywhere,
+                      Visit visit) {
+  WithAccess(info, [&](auto access_at) {
+    const auto range = [&](size_t begin, size_t end) {
+      for (size_t at = (begin + 7) / 8 * 8; at + 8 <= std::min(end, buffer.size()); at += 8) {
+        uint64_t word;
+        __builtin_memcpy(&word, &buffer[at], sizeof word);
+        visit(at, word, access_at(at));
+      }
+    };
+    if (everywhere) return range(0, buffer.size());
+    for (const Parameter& p : info.parameters) range(p.offset, size_t{p.offset} + p.bytes);
   });
 }
 
@@ -53,6 +76,15 @@ void ForgetFunctions();
 // to: where pointers can be.
 template <typename Visit>
 void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, Visit visit) {
+  if (info.only_words) {
+    const size_t count = info.parameters.size();
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t word;
+      __builtin_memcpy(&word, kernel_params[i], sizeof word);
+      visit(word, WordAccess{true, true});
+    }
+    return;
+  }
   WithAccess(info, [&](auto access_at) {
     for (size_t i = 0; i < info.parameters.size(); ++i) {
       const Parameter& parameter = info.parameters[i];

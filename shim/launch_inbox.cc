@@ -21,6 +21,8 @@ bool LaunchInbox::Put(const LaunchView& launch) {
       if (!claimed_.compare_exchange_weak(number, number + 1, std::memory_order_acq_rel)) continue;
       cell.launch = launch;
       cell.launch.arguments = {};  // the program's; gone when the launch is looked at
+      cell.launch.uses = nullptr;
+      cell.launch.use_count = 0;
       std::copy_n(launch.touches, launch.touch_count, cell.touches.begin());
       cell.launch.touches = cell.touches.data();
       cell.turn.store(number + 1, std::memory_order_release);

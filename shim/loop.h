@@ -39,6 +39,12 @@ struct Touch {
   bool reads = true, writes = true;
 };
 
+// A launch has many pointers into few allocations: what it does to one of them.
+struct Use {
+  Allocation* allocation = nullptr;
+  bool writes = true;
+};
+
 // A kernel, copy or set has at most so many: as many pointers as 4 KiB of parameters hold (fused
 // optimizers pass hundreds). A graph that is launched as a whole may have more.
 inline constexpr size_t kMaxTouches = 512;
@@ -57,6 +63,8 @@ struct LaunchArguments {
   void* const* parameters = nullptr;
   const void* packed = nullptr;
   size_t packed_bytes = 0;
+  // What the launch touches is what their words point to, in their order, and nothing else.
+  bool tell_touches = false;
 };
 
 struct LaunchView {
@@ -69,8 +77,26 @@ struct LaunchView {
   bool capturing = false;
   const Touch* touches = nullptr;
   size_t touch_count = 0;
+  // The allocations among them, for who asks for no more: each at least once. None where there are
+  // touches: nobody has counted them.
+  const Use* uses = nullptr;
+  size_t use_count = 0;
   LaunchArguments arguments;
 };
+
+// Calls body(allocation, writes) for each allocation that the launch touches, at least once.
+template <typename Body>
+void ForEachUse(const LaunchView& launch, Body body) {
+  if (launch.use_count > 0) {
+    const Use* const end = launch.uses + launch.use_count;
+    for (const Use* use = launch.uses; use != end; ++use) body(use->allocation, use->writes);
+  } else {
+    const Touch* const end = launch.touches + launch.touch_count;
+    for (const Touch* touch = launch.touches; touch != end; ++touch) {
+      body(touch->allocation, touch->writes);
+    }
+  }
+}
 
 enum class Wait { kStream, kEvent, kContext };
 

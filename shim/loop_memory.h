@@ -39,7 +39,10 @@ class LoopMemory {
   // What is about to be freed takes with it the phases that use it: what was learned of them stays.
   void Freeing(const PhaseStates& phases, const Allocation* allocation);
   // True when Next may have something.
-  bool Waiting() { return TakeAnswer(), changed_ || !offers_.empty(); }
+  bool Waiting() {
+    if (question_.Ready()) TakeAnswer();
+    return changed_ || !offers_.empty();
+  }
 
   struct Recalled {
     uint32_t phase = 0;

@@ -57,11 +57,12 @@ class Observation {
     touch->bytes = bytes;
     touch->reads = reads;
     touch->writes = writes;
+    AddUse(record, writes);
   }
 
   // Touches of unknown extent by each of many words that points into memory of ours. What a scan
-  // changes is its own until it ends, so that the compiler can hold it in registers, and no word
-  // waits for the hash of the one before it.
+  // changes is its own until it ends, and the hash is made at the end, so that the compiler can
+  // hold all of it in registers and no word waits for the hash of the one before it.
   class Scan {
    public:
     explicit Scan(Observation* observation)
@@ -71,7 +72,24 @@ class Observation {
           end_(observation->Storage() + kMaxTouches) {}
     ~Scan() {
       if (next_ == begin_ && dropped_ == 0) return;
-      observation_.Mix(sum_);
+      // Where an allocation is already, by its slot; another one may be in its place.
+      constexpr size_t kPlaces = 16;
+      Use nobody;
+      Use* places[kPlaces];
+      std::fill_n(places, kPlaces, &nobody);
+      uint64_t sum = dropped_sum_;
+      for (const struct Touch* t = begin_; t != next_; ++t) {
+        Allocation* const allocation = t->allocation;
+        sum = std::rotl(sum, 7) + (IdentityOf(*allocation, t->offset) + 1) * kFactor;
+        Use*& place = places[allocation->slot % kPlaces];
+        if (place->allocation != allocation) {
+          Use* added = observation_.AddUse(allocation, t->writes);
+          if (added != nullptr) place = added;
+        } else if (t->writes && !place->writes) {
+          place->writes = true;
+        }
+      }
+      observation_.Mix(sum);
       observation_.count_ += static_cast<size_t>(next_ - begin_);
       observation_.dropped_ += dropped_;
     }
@@ -82,9 +100,9 @@ class Observation {
       Record* record = g_tracker.Find(word);
       if (record == nullptr) return;
       const uint64_t offset = word - record->address;
-      sum_ = std::rotl(sum_, 7) + (IdentityOf(*record, offset) + 1) * kFactor;
-      if (next_ == end_) {
+      if (next_ == end_) [[unlikely]] {
         ++dropped_;
+        dropped_sum_ = std::rotl(dropped_sum_, 7) + (IdentityOf(*record, offset) + 1) * kFactor;
         return;
       }
       new (next_++) shim::Touch{record, offset, 0, reads, writes};
@@ -96,7 +114,7 @@ class Observation {
     struct Touch* next_;
     struct Touch* const end_;
     size_t dropped_ = 0;
-    uint64_t sum_ = 0;
+    uint64_t dropped_sum_ = 0;
   };
 
   uint64_t signature() const { return signature_; }
@@ -104,6 +122,8 @@ class Observation {
     return {reinterpret_cast<const struct Touch*>(storage_), count_};
   }
   size_t touch_count() const { return count_; }
+  // Its allocations, each at least once; none: too many to be counted.
+  std::span<const Use> uses() const { return {uses_, use_count_ <= kMaxUses ? use_count_ : 0}; }
   size_t dropped() const { return dropped_; }
 
   // Submits the call with the loop before and after it. `blocks`: the program's thread will wait
@@ -113,6 +133,8 @@ class Observation {
     view_.signature = signature_;
     view_.touches = reinterpret_cast<const struct Touch*>(storage_);
     view_.touch_count = count_;
+    view_.uses = uses().data();
+    view_.use_count = uses().size();
     if (CaptureOpen()) [[unlikely]]
       view_.capturing = IsCapturing(view_.stream, view_.per_thread);
     LoopBeforeLaunch(view_);
@@ -126,6 +148,16 @@ class Observation {
 
  private:
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
+  static constexpr size_t kMaxUses = 64;
+
+  // Null: there are too many to be counted.
+  Use* AddUse(Allocation* allocation, bool writes) {
+    if (use_count_ >= kMaxUses) [[unlikely]] {
+      use_count_ = kMaxUses + 1;
+      return nullptr;
+    }
+    return new (&uses_[use_count_++]) Use{allocation, writes};
+  }
 
   struct Touch* Storage() {
     return reinterpret_cast<struct Touch*>(storage_);
@@ -135,13 +167,16 @@ class Observation {
   }
   // By granule: a pointer that walks through a buffer (a table of positions, a growing cache) is
   // the same touch for as long as it is in the same granule.
-  static uint64_t IdentityOf(const Record& record, uint64_t offset) {
-    return (static_cast<uint64_t>(record.slot) << 44) ^ (offset / kGranule);
+  static uint64_t IdentityOf(const Allocation& allocation, uint64_t offset) {
+    return (static_cast<uint64_t>(allocation.slot) << 44) ^ (offset / kGranule);
   }
 
   LaunchView view_;
   uint64_t signature_ = 0x51ED270B;
-  size_t count_ = 0, dropped_ = 0;
+  size_t count_ = 0, dropped_ = 0, use_count_ = 0;
+  union {  // not initialised
+    Use uses_[kMaxUses];
+  };
   alignas(struct Touch) unsigned char storage_[kMaxTouches * sizeof(struct Touch)];
 };
 

@@ -22,6 +22,7 @@ void ObserveParameters(Observation* observation, const FunctionInfo& info, const
   const auto tensor = [&](const TensorExtent& extent) {
     observation->Touch(extent.address, extent.bytes, true, true);
   };
+  size_t scanned = 0;
   LaunchArguments arguments;
   arguments.info = info.known ? &info : nullptr;
   arguments.shape = shape;
@@ -29,21 +30,24 @@ void ObserveParameters(Observation* observation, const FunctionInfo& info, const
     const PackedArguments packed = ReadExtra(extra);
     arguments.packed = packed.buffer;
     arguments.packed_bytes = packed.bytes;
-    observation->set_arguments(arguments);
     ScanWords(observation,
               [&](auto word) { VisitPackedWords(info, packed.buffer, packed.bytes, word); });
+    scanned = observation->touch_count();
     VisitTensorMaps(packed.buffer, 0, packed.bytes, tensor);
+  } else if (parameters != nullptr) {
+    arguments.parameters = parameters;
+    ScanWords(observation, [&](auto word) { VisitParameterWords(info, parameters, word); });
+    scanned = observation->touch_count();
+    for (size_t i = 0; i < info.parameters.size() && g_tensor_maps; ++i) {
+      const Parameter& parameter = info.parameters[i];
+      if (parameter.bytes < sizeof(CUtensorMap)) continue;
+      VisitTensorMaps(parameters[i], parameter.offset, parameter.bytes, tensor);
+    }
+  } else {
     return;
   }
-  if (parameters == nullptr) return;
-  arguments.parameters = parameters;
+  arguments.tell_touches = observation->touch_count() == scanned && observation->dropped() == 0;
   observation->set_arguments(arguments);
-  ScanWords(observation, [&](auto word) { VisitParameterWords(info, parameters, word); });
-  for (size_t i = 0; i < info.parameters.size(); ++i) {
-    const Parameter& parameter = info.parameters[i];
-    if (parameter.bytes < sizeof(CUtensorMap)) continue;
-    VisitTensorMaps(parameters[i], parameter.offset, parameter.bytes, tensor);
-  }
 }
 
 }  // namespace atp::shim

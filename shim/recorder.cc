@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <new>
 
 #include "shim/functions.h"
 
@@ -18,11 +19,8 @@ uint64_t Mix(uint64_t hash, uint64_t value) {
 size_t BytesOf(const LaunchArguments& arguments) {
   if (arguments.packed != nullptr) return arguments.packed_bytes;
   if (arguments.info == nullptr || arguments.parameters == nullptr) return 0;
-  size_t end = 0;
-  for (const Parameter& p : arguments.info->parameters) {
-    end = std::max<size_t>(end, p.offset + p.bytes);
-  }
-  return end;
+  const std::span<const Parameter> parameters = arguments.info->parameters;
+  return parameters.empty() ? 0 : size_t{parameters.back().offset} + parameters.back().bytes;
 }
 
 // Equal for launches of one kernel that differ in their pointers only. `addresses`: those that the
@@ -77,11 +75,44 @@ uint32_t FindPointer(std::span<const char> arguments, uint64_t address, uint32_t
 
 }  // namespace
 
+// What is live, by address.
+class Recorder::Places {
+ public:
+  explicit Places(const std::unordered_map<uint64_t, Allocation*>& live) : live_(live) {
+    for (const auto& [id, allocation] : live) by_address_.push_back(allocation);
+    std::sort(by_address_.begin(), by_address_.end(),
+              [](const Allocation* a, const Allocation* b) { return a->address < b->address; });
+  }
+  Allocation* WithId(uint64_t id) const {
+    const auto found = live_.find(id);
+    return found == live_.end() ? nullptr : found->second;
+  }
+  Allocation* At(uint64_t address) const {
+    const auto next =
+        std::upper_bound(by_address_.begin(), by_address_.end(), address,
+                         [](uint64_t at, const Allocation* a) { return at < a->address; });
+    if (next == by_address_.begin()) return nullptr;
+    Allocation* before = *std::prev(next);
+    return address - before->address < before->mapped_bytes ? before : nullptr;
+  }
+
+ private:
+  const std::unordered_map<uint64_t, Allocation*>& live_;
+  std::vector<Allocation*> by_address_;
+};
+
+template <typename T>
+Recorder::Row<T> Recorder::NewRow(size_t count) {
+  Row<T> row(static_cast<T*>(calloc(count, sizeof(T))));
+  if (row == nullptr) throw std::bad_alloc();
+  return row;
+}
+
 void Recorder::Record(const LaunchView& launch) {
   if (entries_ == nullptr) {
-    entries_ = std::make_unique_for_overwrite<Entry[]>(kLaunches);
-    touches_ = std::make_unique_for_overwrite<TouchEntry[]>(kTouches);
-    arguments_ = std::make_unique_for_overwrite<char[]>(kArgumentBytes);
+    entries_ = NewRow<Entry>(kLaunches);
+    touches_ = NewRow<TouchEntry>(kTouches);
+    arguments_ = NewRow<char>(kArgumentBytes);
   }
   Entry& entry = entries_[launches_++ % kLaunches];
   entry.signature = launch.signature;
@@ -90,12 +121,20 @@ void Recorder::Record(const LaunchView& launch) {
   entry.shape = launch.arguments.shape;
   entry.first_touch = touched_;
   entry.touch_count = static_cast<uint32_t>(launch.touch_count);
+  entry.newest = 0;
+  entry.packed = launch.arguments.packed != nullptr;
+  RecordArguments(launch.arguments, &entry);
+  if (launch.arguments.tell_touches && entry.info != nullptr && entry.argument_bytes > 0) {
+    uint64_t newest = 0;
+    ForEachUse(launch, [&](const Allocation* a, bool) { newest = std::max(newest, a->id); });
+    entry.newest = newest;
+    return;
+  }
   uint64_t at = touched_;
   for (const Touch& t : std::span(launch.touches, launch.touch_count)) {
     touches_[at++ % kTouches] = {t.allocation->id, t.offset, t.bytes, t.reads, t.writes};
   }
   touched_ = at;
-  RecordArguments(launch.arguments, &entry);
 }
 
 void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {
@@ -113,15 +152,53 @@ void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {
     memcpy(to, arguments.packed, bytes);
     return;
   }
-  memset(to, 0, bytes);  // holes between parameters
-  for (size_t i = 0; i < arguments.info->parameters.size(); ++i) {
-    const Parameter& p = arguments.info->parameters[i];
+  const std::span<const Parameter> parameters = arguments.info->parameters;
+  if (arguments.info->only_words) {
+    void* const* from = arguments.parameters;
+    for (const char* end = to + bytes; to != end; to += sizeof(uint64_t)) {
+      memcpy(to, *from++, sizeof(uint64_t));
+    }
+    return;
+  }
+  size_t end = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter p = parameters[i];
+    if (p.offset > end) memset(to + end, 0, p.offset - end);  // a hole
+    end = size_t{p.offset} + p.bytes;
+    if (end > bytes) break;             // not in the order of the buffer: the driver never says so
     if (p.bytes == sizeof(uint64_t)) {  // most are pointers: no call for those
       memcpy(to + p.offset, arguments.parameters[i], sizeof(uint64_t));
     } else {
       memcpy(to + p.offset, arguments.parameters[i], p.bytes);
     }
   }
+}
+
+bool Recorder::TouchesOf(const Entry& entry, const Places& places,
+                         std::vector<Found>* found) const {
+  found->clear();
+  const std::span<const char> arguments = ArgumentsOf(entry);
+  if (entry.newest != 0) {
+    if (arguments.empty()) return false;
+    VisitBufferWords(
+        *entry.info, arguments, entry.packed, [&](size_t at, uint64_t word, WordAccess access) {
+          if (!access.reads && !access.writes) return;
+          Allocation* a = places.At(word);
+          if (a == nullptr || a->id > entry.newest) return;
+          found->push_back(
+              {a, word - a->address, 0, access.reads, access.writes, static_cast<uint32_t>(at)});
+        });
+    return found->size() == entry.touch_count;
+  }
+  uint32_t from = 0;
+  for (uint32_t k = 0; k < entry.touch_count; ++k) {
+    const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
+    Allocation* a = places.WithId(touch.allocation_id);
+    if (a == nullptr) return false;
+    found->push_back({a, touch.offset, touch.bytes, touch.reads, touch.writes,
+                      FindPointer(arguments, a->address + touch.offset, &from)});
+  }
+  return true;
 }
 
 std::span<const char> Recorder::ArgumentsOf(const Entry& entry) const {
@@ -166,8 +243,10 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
   const uint64_t begin = launches_ - length;
   if (touched_ - entries_[begin % kLaunches].first_touch > kTouches) return period;
 
+  const Places places(live);
   std::unordered_map<uint64_t, uint32_t> index;
   std::vector<uint64_t> addresses;
+  std::vector<Found> found;
   for (uint32_t i = 0; i < length; ++i) {
     const Entry& entry = entries_[(begin + i) % kLaunches];
     period.signatures.push_back(entry.signature);
@@ -178,20 +257,15 @@ Recorder::Period Recorder::Last(uint32_t length, const std::vector<double>& seco
     launch.touch_count = entry.touch_count;
     AddArguments(begin + i, length, &period);
     const std::span<const char> arguments = ArgumentsOf(entry);
+    if (!TouchesOf(entry, places, &found)) return period;
     addresses.clear();
-    uint32_t from = 0;
-    for (uint32_t k = 0; k < entry.touch_count; ++k) {
-      const TouchEntry& touch = touches_[(entry.first_touch + k) % kTouches];
-      const auto alive = live.find(touch.allocation_id);
-      if (alive == live.end()) return period;
-      Allocation* a = alive->second;
-      const auto [it, added] = index.try_emplace(touch.allocation_id, period.allocations.size());
-      if (added) period.Add(a);
+    for (const Found& touch : found) {
+      const auto [it, added] = index.try_emplace(touch.allocation->id, period.allocations.size());
+      if (added) period.Add(touch.allocation);
       period.seen.touches.push_back(
           {it->second, touch.offset, touch.bytes, touch.reads, touch.writes});
-      const uint64_t address = a->address + touch.offset;
-      period.pointer_at.push_back(FindPointer(arguments, address, &from));
-      addresses.push_back(address);
+      period.pointer_at.push_back(touch.pointer_at);
+      addresses.push_back(touch.allocation->address + touch.offset);
     }
     std::sort(addresses.begin(), addresses.end());
     launch.shape = ShapeOf(entry.shape, arguments, addresses, begin + i);

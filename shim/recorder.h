@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Remembers the last launches and what they touched, and turns the last period into a trace for the
-// planner. Fixed memory, allocated once when the program first exceeds the budget; the lock of the
-// loop is held.
+// planner. What a kernel touched is found again in its arguments when somebody asks, which few do:
+// a launch costs little more than the copy of its arguments. Fixed memory, allocated once when the
+// program first exceeds the budget; the lock of the loop is held.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -21,7 +23,7 @@ class Recorder {
   static constexpr uint32_t kLaunches =
       1u << 16;  // the longest period that can be planned is half of it
   static constexpr uint32_t kTouches = 1u << 19;
-  static constexpr uint32_t kArgumentBytes = 1u << 23;  // of all launches remembered
+  static constexpr uint32_t kArgumentBytes = 1u << 24;  // of all launches remembered
 
   void Record(const LaunchView& launch);
 
@@ -71,20 +73,40 @@ class Recorder {
     uint32_t argument_bytes;  // 0: not known, or no kernel
     uint64_t first_touch;     // counted from the start; taken modulo kTouches
     uint64_t first_argument;  // likewise, modulo kArgumentBytes; never wraps inside a launch
+    // 0: its touches are remembered one by one. Else they are what its arguments point to, in
+    // allocations no newer than this one: ids grow, so what is live and no newer was there then.
+    uint64_t newest;
+    bool packed;  // how the arguments were given: pointers may be anywhere in them
   };
   struct TouchEntry {
     uint64_t allocation_id, offset, bytes;
     bool reads, writes;
   };
 
+  struct Found {
+    Allocation* allocation;
+    uint64_t offset, bytes;
+    bool reads, writes;
+    uint32_t pointer_at;
+  };
+  class Places;
   void RecordArguments(const LaunchArguments& arguments, Entry* entry);
+  // False: something that it touched is gone, or not known any more.
+  bool TouchesOf(const Entry& entry, const Places& places, std::vector<Found>* found) const;
   void AddArguments(uint64_t launch, uint32_t length, Period* period) const;
   std::span<const char> ArgumentsOf(const Entry& entry) const;  // empty: not known any more
 
-  // Not initialised: pages are taken as they fill.
-  std::unique_ptr<Entry[]> entries_;
-  std::unique_ptr<TouchEntry[]> touches_;
-  std::unique_ptr<char[]> arguments_;
+  // Fresh from the system: pages are taken as they fill.
+  struct Free {
+    void operator()(void* row) const { std::free(row); }
+  };
+  template <typename T>
+  using Row = std::unique_ptr<T[], Free>;
+  template <typename T>
+  static Row<T> NewRow(size_t count);
+  Row<Entry> entries_;
+  Row<TouchEntry> touches_;
+  Row<char> arguments_;
   uint64_t launches_ = 0, touched_ = 0, argument_bytes_ = 0;
 };
 

@@ -86,6 +86,37 @@ TEST_F(ObservationTest, ScansAddToWhatIsThereAndKeepWhatFits) {
   EXPECT_TRUE(observation.touches()[2].reads && !observation.touches()[2].writes);
 }
 
+TEST_F(ObservationTest, AllocationsAreNamedOnceHoweverManyPointersThereAre) {
+  Observation observation(1, nullptr, nullptr, false);
+  {
+    Observation::Scan scan(&observation);
+    for (uint64_t i = 0; i < 100; ++i) {
+      scan.Touch(kBase + 8 * i, true, false);
+      scan.Touch(kBase + 4 * kGranule + 8 * i, true, i == 50);
+    }
+  }
+  ASSERT_EQ(observation.uses().size(), 2u);
+  EXPECT_EQ(observation.uses()[0].allocation, records_[0]);
+  EXPECT_FALSE(observation.uses()[0].writes);
+  EXPECT_EQ(observation.uses()[1].allocation, records_[1]);
+  EXPECT_TRUE(observation.uses()[1].writes);
+}
+
+TEST_F(ObservationTest, OfVeryManyAllocationsNoneIsNamed) {
+  std::vector<Record*> many;
+  for (uint64_t i = 0; i < 100; ++i) {
+    many.push_back(g_tracker.Insert(kBase + (100 + i) * kGranule, 1, kGranule, nullptr, 0));
+  }
+  Observation observation(1, nullptr, nullptr, false);
+  {
+    Observation::Scan scan(&observation);
+    for (Record* record : many) scan.Touch(record->address, true, true);
+  }
+  EXPECT_EQ(observation.touch_count(), many.size());
+  EXPECT_TRUE(observation.uses().empty());
+  for (Record* record : many) g_tracker.Remove(record);
+}
+
 TEST_F(ObservationTest, MoreTouchesThanFitAreCountedAndStillPartOfTheSignature) {
   Observation observation(1, nullptr, nullptr, false);
   for (uint64_t i = 0; i < Observation::kMaxTouches + 5; ++i) {

@@ -76,6 +76,108 @@ TEST(Recorder, APeriodBeganWhereItsLaunchesFirstFollowedEachOther) {
   EXPECT_EQ(recorder.BeginningOf({5, 6, 3}).rotation, 0u);
 }
 
+// Kernels' touches are found again in their arguments.
+class ToldByArguments : public testing::Test {
+ protected:
+  static Allocation At(uint64_t id, uint64_t address) {
+    Allocation a;
+    a.id = id;
+    a.address = address;
+    a.bytes = a.mapped_bytes = kGranule;
+    return a;
+  }
+  // A launch on two of three words of its second argument, a structure behind an int.
+  void Record() {
+    structure_[0] = 17;
+    structure_[1] = in_.address + 8;
+    structure_[2] = out_.address;
+    const Touch touches[] = {{&in_, 8, 0, true, true}, {&out_, 0, 0, true, true}};
+    void* arguments[] = {&count_, structure_};
+    LaunchView view = View(3, touches);
+    view.touch_count = 2;
+    view.arguments.info = &info_;
+    view.arguments.parameters = arguments;
+    view.arguments.tell_touches = true;
+    recorder_.Record(view);
+  }
+  Recorder::Period Last() {
+    std::unordered_map<uint64_t, Allocation*> live;
+    for (Allocation* a : live_) live[a->id] = a;
+    return recorder_.Last(1, {}, live);
+  }
+
+  static constexpr Parameter parameters_[] = {{0, 4}, {8, 24}};
+  ToldByArguments() {
+    info_.known = true;
+    info_.parameters = parameters_;
+  }
+  uint32_t count_ = 5;
+  uint64_t structure_[3] = {};
+  FunctionInfo info_;
+  Allocation in_ = At(4, 0x7000000000), out_ = At(5, 0x7000400000);
+  std::vector<Allocation*> live_ = {&in_, &out_};
+  Recorder recorder_;
+};
+
+TEST_F(ToldByArguments, TouchesAreWhatTheLaunchHadAndWhereItsPointersWere) {
+  Record();
+  const Recorder::Period period = Last();
+  ASSERT_TRUE(period.usable);
+  ASSERT_EQ(period.seen.touches.size(), 2u);
+  EXPECT_EQ(period.allocations[period.seen.touches[0].allocation], &in_);
+  EXPECT_EQ(period.seen.touches[0].offset, 8u);
+  EXPECT_EQ(period.seen.touches[0].bytes, 0u);
+  EXPECT_TRUE(period.seen.touches[0].writes);
+  EXPECT_EQ(period.allocations[period.seen.touches[1].allocation], &out_);
+  EXPECT_EQ(period.pointer_at, (std::vector<uint32_t>{16, 24}));
+}
+
+TEST_F(ToldByArguments, WhatWasAllocatedLaterWasNotTouched) {
+  structure_[0] = 17;
+  Record();
+  Allocation later = At(6, 0);  // where the number 17 is an address
+  live_.push_back(&later);
+  const Recorder::Period period = Last();
+  ASSERT_TRUE(period.usable);
+  EXPECT_EQ(period.seen.touches.size(), 2u);
+}
+
+TEST_F(ToldByArguments, NothingIsPlannedForMemoryThatIsGoneOrThatIsOtherMemoryNow) {
+  Record();
+  live_ = {&in_};
+  EXPECT_FALSE(Last().usable);
+  Allocation other = At(6, out_.address);
+  live_.push_back(&other);
+  EXPECT_FALSE(Last().usable);
+  live_ = {&in_, &out_};
+  EXPECT_TRUE(Last().usable);
+}
+
+TEST_F(ToldByArguments, WhatIsReadOnlyStaysSo) {
+  const WordAccess access[] = {{}, {}, {true, false}, {false, true}};
+  info_.access = access;
+  Record();
+  const Recorder::Period period = Last();
+  ASSERT_TRUE(period.usable);
+  EXPECT_FALSE(period.seen.touches[0].writes);
+  EXPECT_FALSE(period.seen.touches[1].reads);
+}
+
+TEST_F(ToldByArguments, APackedBufferIsReadToo) {
+  uint64_t buffer[] = {1, in_.address + 8, out_.address};
+  const Touch touches[] = {{&in_, 8, 0, true, true}, {&out_, 0, 0, true, true}};
+  LaunchView view = View(3, touches);
+  view.touch_count = 2;
+  view.arguments.info = &info_;
+  view.arguments.packed = buffer;
+  view.arguments.packed_bytes = sizeof buffer;
+  view.arguments.tell_touches = true;
+  recorder_.Record(view);
+  const Recorder::Period period = Last();
+  ASSERT_TRUE(period.usable);
+  EXPECT_EQ(period.pointer_at, (std::vector<uint32_t>{8, 16}));
+}
+
 TEST(AssumedDurations, AreSharedOutByTheBytesTouched) {
   policy::Trace trace;
   trace.tensors.resize(2);
