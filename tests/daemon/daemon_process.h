@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace atp::daemon {
@@ -36,7 +39,7 @@ class DaemonProcess {
       _exit(127);
     }
     close(out[1]);
-    err_ = out[0];
+    reader_ = std::thread([this, from = out[0]] { Listen(from); });
     Await("listens at");
   }
   ~DaemonProcess() { End(SIGTERM); }
@@ -46,32 +49,49 @@ class DaemonProcess {
   // The wait status.
   int End(int signal) {
     int status = 0;
-    if (pid_ <= 0) return status;
-    kill(pid_, signal);
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    char buffer[4096];
-    for (ssize_t got; (got = read(err_, buffer, sizeof buffer)) > 0;) {
-      said_.append(buffer, static_cast<size_t>(got));
+    if (pid_ > 0) {
+      kill(pid_, signal);
+      waitpid(pid_, &status, 0);
     }
-    close(err_);
+    pid_ = -1;
+    if (reader_.joinable()) reader_.join();
     return status;
   }
   // Until it has said so, or ended.
   void Await(const std::string& words) {
-    char c;
-    while (said_.find(words) == std::string::npos && read(err_, &c, 1) == 1) said_ += c;
+    std::unique_lock lock(mutex_);
+    heard_.wait(lock, [&] { return over_ || said_.find(words) != std::string::npos; });
   }
   pid_t pid() const { return pid_; }
-  const std::string& said() const { return said_; }  // until it listened, or ended
+  std::string said() const {  // so far
+    std::lock_guard lock(mutex_);
+    return said_;
+  }
   std::string socket() const { return folder_ / "atpd.sock"; }
   std::string store() const { return folder_ / "atpd.db"; }
 
  private:
+  // All the time: a daemon whose words nobody takes stands still when the pipe is full.
+  void Listen(int from) {
+    char buffer[4096];
+    for (ssize_t got; (got = read(from, buffer, sizeof buffer)) > 0;) {
+      std::lock_guard lock(mutex_);
+      said_.append(buffer, static_cast<size_t>(got));
+      heard_.notify_all();
+    }
+    close(from);
+    std::lock_guard lock(mutex_);
+    over_ = true;
+    heard_.notify_all();
+  }
+
   std::filesystem::path folder_;
   pid_t pid_ = -1;
-  int err_ = -1;
+  std::thread reader_;
+  mutable std::mutex mutex_;
+  std::condition_variable heard_;
   std::string said_;
+  bool over_ = false;
 };
 
 }  // namespace atp::daemon
