@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations of variables and parameters, with their initialisers.
-#include <bit>
+#include <locale.h>
+#include <stdlib.h>
+
 #include <charconv>
+#include <cmath>
 #include <cstring>
+#include <string>
 
 #include "ptx/parser.h"
 
@@ -11,6 +15,26 @@ namespace {
 
 constexpr uint64_t kMaxVariableBytes = uint64_t{1} << 40;
 constexpr uint64_t kMaxInitializedBytes = uint64_t{1} << 31;
+
+// g++ 10, which the packages for old systems are made with, has no std::bit_cast.
+template <typename To, typename From>
+To BitCast(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+// Nor has it std::from_chars for this. The program's locale has no say.
+bool ParseDecimal(std::string_view text, double* value) {
+  const bool number = text.find_first_not_of("0123456789.eE+-") == std::string_view::npos;
+  if (text.empty() || text[0] == '+' || !number) return false;
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  const std::string copy(text);
+  char* end = nullptr;
+  *value = strtod_l(copy.c_str(), &end, plain);
+  return end == copy.c_str() + copy.size() && std::isfinite(*value);
+}
 
 bool ParseHexBits(std::string_view digits, size_t count, uint64_t* bits) {
   if (digits.size() != count) return false;
@@ -24,15 +48,14 @@ uint64_t ElementBits(const Operand& literal, Type type) {
   bool wants_single = type == Type::kF32;
   switch (literal.kind) {
     case Operand::Kind::kFloat32:
-      if (wants_double)
-        return std::bit_cast<uint64_t>(double{std::bit_cast<float>(uint32_t(literal.bits))});
+      if (wants_double) return BitCast<uint64_t>(double{BitCast<float>(uint32_t(literal.bits))});
       return literal.bits;
     case Operand::Kind::kFloat64:
-      if (wants_single) return std::bit_cast<uint32_t>(float(std::bit_cast<double>(literal.bits)));
+      if (wants_single) return BitCast<uint32_t>(float(BitCast<double>(literal.bits)));
       return literal.bits;
     default:
-      if (wants_double) return std::bit_cast<uint64_t>(double(int64_t(literal.bits)));
-      if (wants_single) return std::bit_cast<uint32_t>(float(int64_t(literal.bits)));
+      if (wants_double) return BitCast<uint64_t>(double(int64_t(literal.bits)));
+      if (wants_single) return BitCast<uint32_t>(float(int64_t(literal.bits)));
       return literal.bits;
   }
 }
@@ -56,10 +79,9 @@ bool ParseLiteral(std::string_view text, Operand* operand) {
     return true;
   }
   double value = 0;
-  auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return false;
+  if (!ParseDecimal(text, &value)) return false;
   operand->kind = Operand::Kind::kFloat64;
-  operand->bits = std::bit_cast<uint64_t>(value);
+  operand->bits = BitCast<uint64_t>(value);
   return true;
 }
 
