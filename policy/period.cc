@@ -26,11 +26,16 @@ class Repetitions {
 
   template <typename Visit>
   void Push(const LaunchHistory& history, Visit visit) {
+    std::array<uint64_t, kWidths.size()> hashes;
+    size_t count = 0;
     const uint64_t known = history.count() - history.oldest();
-    for (size_t s = 0; s < kWidths.size(); ++s) {
+    for (; count < kWidths.size() && kWidths[count] <= known; ++count) {
+      hashes[count] = history.Hash(history.count() - kWidths[count], history.count());
+      if (kWidths[count] <= 8) __builtin_prefetch(&slots_[count][hashes[count] % kSlots], 1);
+    }
+    for (size_t s = 0; s < count; ++s) {
       const uint32_t width = kWidths[s];
-      if (known < width) return;
-      const uint64_t hash = history.Hash(history.count() - width, history.count());
+      const uint64_t hash = hashes[s];
       if (width > 8 && (hash * 0x9E3779B97F4A7C15ull >> 32 & (width / 8 - 1)) != 0) continue;
       Slot& slot = slots_[s][hash % kSlots];
       const auto tag = static_cast<uint32_t>(hash >> 29);

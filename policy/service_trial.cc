@@ -48,6 +48,10 @@ unsigned ServiceTrial::Kinds::See(uint64_t kind) {
   return At(at).seen;
 }
 
+void ServiceTrial::Kinds::Expect(uint64_t kind) const {
+  __builtin_prefetch(&places_[HomeOf(HashOf(kind)) & (places_.size() - 1)], 1);
+}
+
 void ServiceTrial::Kinds::Grow() {
   const std::vector<Place> before = std::exchange(places_, std::vector<Place>(2 * places_.size()));
   for (const Place& place : before) {

@@ -14,6 +14,8 @@ namespace atp::policy {
 
 class ServiceTrial {
  public:
+  // A launch of this kind comes soon: what is known of it may have left the cache.
+  void Expect(uint64_t kind) const { kinds_.Expect(kind); }
   // A launch of this kind is about to be submitted: is it to be served?
   bool Decide(uint64_t kind);
   // What an earlier launch took, its waiting for data included. In any order.
@@ -42,6 +44,7 @@ class ServiceTrial {
     // How often it has been seen, this time included, but no more than 3; 0: there is no room.
     unsigned See(uint64_t kind);
     Kind* Find(uint64_t kind);
+    void Expect(uint64_t kind) const;
     size_t size() const { return kinds_.size(); }
 
    private:

@@ -43,6 +43,8 @@ class Demand {
   // Issued(), and behind the events of LastFetches() if it Lacked() anything. What later launches
   // want may wait for this one, so it must not wait for that.
   uint64_t Before(const LaunchView& launch, const Terms& terms);
+  // A launch of this signature comes soon.
+  void Expect(uint64_t signature) const { trial_.Expect(signature); }
   bool Lacked() const { return lacked_; }
   bool Queued() const { return queued_; }  // the launch at hand has something for the movers to do
   uint64_t Wanted() const { return wanted_; }

@@ -218,6 +218,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex(), std::defer_lock);
   if (!Enter(launch, lock)) return;
+  demand_.Expect(launch.signature);
   const uint64_t happened = ++happened_;
   executor_->CatchUp(lock);
   if (schedule_ != nullptr && !traffic_.active()) return TurnOff("the driver refuses them", lock);

@@ -92,12 +92,13 @@ void VisitParameterWords(const FunctionInfo& info, void* const* kernel_params, V
       // structure.
       const uint32_t first = (8 - parameter.offset % 8) % 8;
       // What `visit` writes could be any of these, for all that the compiler knows.
-      const auto* bytes = static_cast<const char*>(kernel_params[i]);
-      const uint32_t offset = parameter.offset, end = parameter.bytes;
-      for (uint32_t at = first; at + 8 <= end; at += 8) {
+      const auto* const bytes = static_cast<const char*>(kernel_params[i]);
+      const uint32_t offset = parameter.offset;
+      const char* const end = bytes + parameter.bytes;
+      for (const char* at = bytes + first; at + 8 <= end; at += 8) {
         uint64_t word;
-        __builtin_memcpy(&word, bytes + at, sizeof word);
-        visit(word, access_at(offset + at));
+        __builtin_memcpy(&word, at, sizeof word);
+        visit(word, access_at(offset + static_cast<size_t>(at - bytes)));
       }
     }
   });

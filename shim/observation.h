@@ -97,7 +97,7 @@ class Observation {
     Scan& operator=(const Scan&) = delete;
 
     void Touch(uint64_t word, bool reads, bool writes) {
-      Record* record = g_tracker.Find(word);
+      Record* record = finder_.Find(word);
       if (record == nullptr) return;
       const uint64_t offset = word - record->address;
       if (next_ == end_) [[unlikely]] {
@@ -113,6 +113,7 @@ class Observation {
     struct Touch* const begin_;
     struct Touch* next_;
     struct Touch* const end_;
+    Tracker::Finder finder_{g_tracker};
     size_t dropped_ = 0;
     uint64_t dropped_sum_ = 0;
   };

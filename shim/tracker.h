@@ -41,6 +41,10 @@ class Tracker {
     return leaf->records[granule % kLeafEntries].load(std::memory_order_acquire);
   }
 
+  // Finds many addresses one after the other, most of which are near each other. For a moment: one
+  // thread, one launch.
+  class Finder;
+
   // Takes over [address, address + mapped_bytes), both multiples of 2 MiB. Null when out of slots
   // or memory for the table.
   Record* Insert(uint64_t address, uint64_t bytes, uint64_t mapped_bytes, CUcontext context,
@@ -85,8 +89,8 @@ class Tracker {
   int64_t TakeSlot();
   void GiveSlot(uint32_t slot);
 
-  std::mutex mutex_;
   std::atomic<Leaf*> leaves_[kLeaves] = {};
+  std::mutex mutex_;
   std::atomic<uint64_t> live_{0};
   uint64_t last_id_ = 0;
   // Lowest free slot first: a program that allocates and frees in the same order each iteration
@@ -99,6 +103,27 @@ class Tracker {
   uint64_t quarantined_ = 0;
   Record* arena_ = nullptr;  // untouched records of the newest chunk
   uint64_t arena_left_ = 0;
+};
+
+class Tracker::Finder {
+ public:
+  explicit Finder(const Tracker& tracker) : tracker_(tracker) {}
+  Record* Find(uint64_t address) {
+    const uint64_t number = address / (kGranule * kLeafEntries);
+    if (number != number_) {
+      const Leaf* leaf =
+          number < kLeaves ? tracker_.leaves_[number].load(std::memory_order_acquire) : nullptr;
+      if (leaf == nullptr) return nullptr;
+      leaf_ = leaf;
+      number_ = number;
+    }
+    return leaf_->records[address / kGranule % kLeafEntries].load(std::memory_order_acquire);
+  }
+
+ private:
+  const Tracker& tracker_;
+  const Leaf* leaf_ = nullptr;  // once made it stays
+  uint64_t number_ = kLeaves;
 };
 
 extern Tracker g_tracker;

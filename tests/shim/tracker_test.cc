@@ -61,6 +61,18 @@ TEST_F(TrackerTest, NumbersThatAreNoAddressesAreNotFound) {
   EXPECT_EQ(tracker_->Find(1ull << 47), nullptr);
 }
 
+TEST_F(TrackerTest, AFinderOfManyFindsWhatFindDoes) {
+  constexpr uint64_t kFar = 1u << 14;  // granules: in another table
+  Record *near = Insert(4, 3), *far = Insert(kFar);
+  Tracker::Finder finder(*tracker_);
+  for (const uint64_t address :
+       {near->address, uint64_t{0}, uint64_t{12345}, near->address + 3 * kGranule, far->address,
+        near->address + 1, ~uint64_t{0}, uint64_t{1} << 47, far->address + kGranule,
+        near->address + 3 * kGranule - 1, kBase + 2 * kFar * kGranule}) {
+    EXPECT_EQ(finder.Find(address), tracker_->Find(address)) << address;
+  }
+}
+
 TEST_F(TrackerTest, ARemovedAllocationIsNotFoundAndItsRecordStaysReadable) {
   Record* record = Insert(1);
   const uint64_t id = record->id;
