@@ -72,22 +72,18 @@ class Observation {
           end_(observation->Storage() + kMaxTouches) {}
     ~Scan() {
       if (next_ == begin_ && dropped_ == 0) return;
-      // Where an allocation is already, by its slot; another one may be in its place.
-      constexpr size_t kPlaces = 16;
-      Use nobody;
-      Use* places[kPlaces];
-      std::fill_n(places, kPlaces, &nobody);
+      // What has been named lately, by its slot; another one may be in its place.
+      constexpr size_t kPlaces = 8;
+      const Allocation *written[kPlaces] = {}, *read[kPlaces] = {};
       uint64_t sum = dropped_sum_;
       for (const struct Touch* t = begin_; t != next_; ++t) {
         Allocation* const allocation = t->allocation;
         sum = std::rotl(sum, 7) + (IdentityOf(*allocation, t->offset) + 1) * kFactor;
-        Use*& place = places[allocation->slot % kPlaces];
-        if (place->allocation != allocation) {
-          Use* added = observation_.AddUse(allocation, t->writes);
-          if (added != nullptr) place = added;
-        } else if (t->writes && !place->writes) {
-          place->writes = true;
-        }
+        const size_t place = allocation->slot % kPlaces;
+        if (written[place] == allocation) continue;
+        if (!t->writes && read[place] == allocation) continue;
+        observation_.AddUse(allocation, t->writes);
+        (t->writes ? written : read)[place] = allocation;
       }
       observation_.Mix(sum);
       observation_.count_ += static_cast<size_t>(next_ - begin_);
@@ -151,13 +147,11 @@ class Observation {
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
   static constexpr size_t kMaxUses = 64;
 
-  // Null: there are too many to be counted.
-  Use* AddUse(Allocation* allocation, bool writes) {
-    if (use_count_ >= kMaxUses) [[unlikely]] {
-      use_count_ = kMaxUses + 1;
-      return nullptr;
+  void AddUse(Allocation* allocation, bool writes) {
+    if (use_count_ < kMaxUses) [[likely]] {
+      new (&uses_[use_count_]) Use{allocation, writes};
     }
-    return new (&uses_[use_count_++]) Use{allocation, writes};
+    use_count_ = std::min(use_count_ + 1, kMaxUses + 1);  // one more: too many to be counted
   }
 
   struct Touch* Storage() {

@@ -86,7 +86,7 @@ TEST_F(ObservationTest, ScansAddToWhatIsThereAndKeepWhatFits) {
   EXPECT_TRUE(observation.touches()[2].reads && !observation.touches()[2].writes);
 }
 
-TEST_F(ObservationTest, AllocationsAreNamedOnceHoweverManyPointersThereAre) {
+TEST_F(ObservationTest, AllocationsAreNamedOnceAWayHoweverManyPointersThereAre) {
   Observation observation(1, nullptr, nullptr, false);
   {
     Observation::Scan scan(&observation);
@@ -95,11 +95,13 @@ TEST_F(ObservationTest, AllocationsAreNamedOnceHoweverManyPointersThereAre) {
       scan.Touch(kBase + 4 * kGranule + 8 * i, true, i == 50);
     }
   }
-  ASSERT_EQ(observation.uses().size(), 2u);
+  ASSERT_EQ(observation.uses().size(), 3u);
   EXPECT_EQ(observation.uses()[0].allocation, records_[0]);
   EXPECT_FALSE(observation.uses()[0].writes);
   EXPECT_EQ(observation.uses()[1].allocation, records_[1]);
-  EXPECT_TRUE(observation.uses()[1].writes);
+  EXPECT_FALSE(observation.uses()[1].writes);
+  EXPECT_EQ(observation.uses()[2].allocation, records_[1]);
+  EXPECT_TRUE(observation.uses()[2].writes);
 }
 
 TEST_F(ObservationTest, OfVeryManyAllocationsNoneIsNamed) {
