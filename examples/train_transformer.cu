@@ -3,7 +3,7 @@
 // program: plain kernels, one cudaMalloc per tensor, one stream. Prints the loss of each iteration
 // and a checksum of the final weights, which is the same to the bit in every run with the same
 // options. --check repeats the training on the CPU and compares. --offload is the same training
-// with the optimizer's moments moved by hand.
+// with the optimizer's moments moved by hand; --update-in-backward in that order, nothing moved.
 #include <cstdio>
 #include <memory>
 
@@ -23,7 +23,7 @@ struct Settings {
   Config config;
   long iterations = 10, buckets = 1, evaluate_every = 0, offload = 0, slots = 2;
   std::string text;
-  bool check = false;
+  bool check = false, update_in_backward = false;
 };
 
 Settings ParseSettings(int argc, char** argv) {
@@ -45,6 +45,8 @@ Settings ParseSettings(int argc, char** argv) {
       "--offload", &s.offload, 0, 1L << 40,
       "moves the optimizer's moments by hand, so that so many bytes of the card suffice; 0: "
       "not");
+  options.Add("--update-in-backward", &s.update_in_backward,
+              "updates each parameter as soon as its gradient is there, as --offload does");
   options.Add("--slots", &s.slots, 1, 1024, "with --offload: buffers on the card");
   options.Add("--seed", &seed, 0, 2147483647, "seed of weights and batches");
   options.Add("--text", &s.text, "file to learn from (default: tiny.txt beside the program)");
@@ -142,6 +144,7 @@ bool Train(const Settings& s) {
   std::printf("footprint %zu bytes in %zu tensors\n", memory.bytes(), memory.count());
 
   Stopwatch watch;
+  const bool at_once = offload != nullptr || s.update_in_backward;
   Checker* checker = s.check ? new Checker(s.config) : nullptr;
   for (int i = 1; i <= s.iterations; ++i) {
     const BatchShape shape = {s.config.batch, DrawSequence(s, i), s.config.seed};
@@ -149,7 +152,7 @@ bool Train(const Settings& s) {
     model.SetSequence(shape.sequence);
     watch.Start();
     batch.Send(shape);
-    if (offload) {
+    if (at_once) {
       model.Step(batch.tokens, batch.targets, adam, i);
     } else {
       model.ForwardBackward(batch.tokens, batch.targets);
@@ -157,7 +160,7 @@ bool Train(const Settings& s) {
     if (checker) {
       checker->Step(shape.sequence, batch.host_tokens, batch.host_targets, model, model.Loss());
     }
-    if (!offload) model.Update(adam, i);
+    if (!at_once) model.Update(adam, i);
     if (checker) checker->Update(adam, i);
     const float ms = watch.Stop();
     const float loss = model.Loss();

@@ -11,6 +11,8 @@ namespace atp::policy {
 namespace {
 
 constexpr int64_t kHeldFrom = 4;
+// Moves that have room already where evictions wait: with less, copies in would wait for them.
+constexpr int64_t kSpare = 3;
 constexpr int64_t kPeriods = 10;  // a period that has not repeated itself by then never will
 
 class Flow : public PeriodPlay {
@@ -63,13 +65,19 @@ class Flow : public PeriodPlay {
   }
 
   void Pump() override {
-    if (!clock_.Busy(Direction::kOut) && !leaving_.empty()) {
+    if (!clock_.Busy(Direction::kOut) && !leaving_.empty() && !Hinders()) {
       Evict(leaving_.front());
       leaving_.pop_front();
     }
     if (clock_.Busy(Direction::kIn) || gone_.empty() || !MayReturn(gone_.top())) return;
     AddCyclic(planned_, n_, Coming(), gone_.top().needed - 1, gone_.top().bytes);
     Fetch();
+  }
+
+  // A copy out would slow the copies in that a launch waits for, and those have room.
+  bool Hinders() const {
+    return Waits() && Lacking() <= 0 && !gone_.empty() && gone_.top().needed <= Coming() &&
+           Held() + kSpare * gone_.top().bytes <= memory_;
   }
 
   bool MayReturn(const Job& job) const {

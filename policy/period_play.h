@@ -75,6 +75,8 @@ class PeriodPlay {
     return static_cast<int64_t>(life_.live[static_cast<size_t>(launch % n_)]);
   }
   int64_t Coming() const { return running_ ? next_ + 1 : next_; }  // the launch that starts next
+  // The launch that starts next waits for something to come back.
+  bool Waits() const { return !running_ && missing_[Slot(next_)] > 0; }
   // Bytes that the device holds now, in flight included.
   int64_t Held() const {
     const size_t before = static_cast<size_t>((next_ - 1 + n_) % n_);

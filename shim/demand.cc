@@ -197,7 +197,7 @@ uint64_t Demand::Before(const LaunchView& launch, const Terms& terms) {
   for (const policy::HotSet::Use& use : uses_) {
     Item& item = items_[use.id];
     item.last_use = launches_;
-    SetServed(use.id, item.written ? kHere | kWritten : kHere);
+    SetServed(use.id, item.written() ? kHere | kWritten : kHere);
   }
   lacked_ = !moves.fetch.empty();
   Mark& mark = marks_[launches_ % kMarks];
@@ -212,8 +212,9 @@ void Demand::CollectUses(const LaunchView& launch) {
     const uint32_t slot = allocation->slot;
     if (slot >= items_.size()) items_.resize(slot + 1);
     Item& item = items_[slot];
-    item.written |= writes;
+    if (writes) item.reads = 0;
     if (item.seen == number) return;  // many pointers, few allocations
+    if (!writes && item.written()) ++item.reads;
     item.seen = number;
     item.allocation = allocation;
     uses_.push_back({slot, allocation->mapped_bytes});
@@ -283,7 +284,7 @@ void Demand::Queue(const policy::HotSet::Moves& moves, const Terms& terms) {
       SetServed(slot, 0);
       constexpr uint8_t kGivenUp = 2;
       const bool clean =
-          terms.read_mostly && !item.written && item.allocation->read_mostly_broken < kGivenUp;
+          terms.read_mostly && !item.written() && item.allocation->read_mostly_broken < kGivenUp;
       const size_t before = evicts_.size();
       QueueMoves(slot, item.last_use, clean, terms.piece_bytes, &evicts_);
       evicts_queued_ += evicts_.size() - before;

@@ -78,11 +78,15 @@ class Demand {
     Action action;       // without an allocation: it is gone, nothing is to be done
     uint64_t after = 0;  // evict: mark of its last user; fetch: evictions that come first
   };
+  // What was filled once (weights) is read only from then on, for all that is known. A wrong guess
+  // costs the end of an advice, twice at most.
+  static constexpr uint8_t kReadOnly = 4;
   struct Item {
     Allocation* allocation = nullptr;
-    uint64_t last_use = 0;  // number of the launch
-    uint64_t seen = 0;      // the last of all launches that touch it
-    bool written = false;
+    uint64_t last_use = 0;      // number of the launch
+    uint64_t seen = 0;          // the last of all launches that touch it
+    uint8_t reads = kReadOnly;  // launches since the last one that writes to it, up to kReadOnly
+    bool written() const { return reads < kReadOnly; }
   };
   struct Mark {
     std::atomic<uint64_t> launch{0};  // behind which it was recorded

@@ -333,7 +333,7 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   ++statistics_.planned_periods;
   ++phase_->planned_periods;
   if (memory_.IsTimeToTell(statistics_.planned_periods)) TellMemory(/*at_once=*/false);
-  Judge(lock);
+  const double took = Judge(lock);
   if (schedule_ == nullptr) return;
   TakePlan(phase_, 0, lock);
   if (schedule_ == nullptr) return;
@@ -351,7 +351,7 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   if (drifted) known = std::move(seconds);
   const bool may_plan = !phase_->settled && !job_.busy();
   if (drifted && may_plan) {
-    RequestPlan(phase_, period_, lock);
+    RequestPlan(phase_, period_, lock, {nullptr, took});
   } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
              LinkIsAnother()) {
     RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * phase_->best_seconds});

@@ -95,7 +95,7 @@ class DeviceLoop : private Traffic::Observer {
   void Break();
   void ReadPlainPeriods();
   double LastPeriodSeconds();
-  void Judge(Lock& lock);
+  double Judge(Lock& lock);
   bool AwaitInPlan(const std::function<bool()>& done, Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
   void ServeOnDemand(const LaunchView& launch, Lock& lock);
@@ -156,6 +156,7 @@ class DeviceLoop : private Traffic::Observer {
 
   struct Statistics {
     uint64_t periods = 0, planned_periods = 0, breaks = 0, plans = 0, let_go = 0;
+    double planning_seconds = 0;              // of the processor
     double last_seconds = 0, last_bound = 0;  // of the last planned period that was measured
   } statistics_;
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns

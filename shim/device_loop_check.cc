@@ -51,9 +51,9 @@ void DeviceLoop::JudgeLastOfBefore() {
 }
 
 // Compares what a planned period took with the best plan so far and with plain managed memory: a
-// plan that does not pay is given up.
-void DeviceLoop::Judge(Lock& lock) {
-  if (streams_.empty()) return;
+// plan that does not pay is given up. Returns what it took, 0 when that is not known.
+double DeviceLoop::Judge(Lock& lock) {
+  if (streams_.empty()) return 0;
   ReadPlainPeriods();
   JudgeLastOfBefore();
   bool worse = false;
@@ -91,6 +91,7 @@ void DeviceLoop::Judge(Lock& lock) {
   } else if (took > 0) {
     TryTuning(took, lock);
   }
+  return took;
 }
 
 void DeviceLoop::LetGo(const char* what, Lock& lock) {

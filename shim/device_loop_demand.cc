@@ -82,13 +82,14 @@ void DeviceLoop::LogSummary() const {
   const Traffic::Counters& c = traffic_.counters();
   const double mib = 1 << 20;
   ATP_LOG_INFO(
-      "device %d: %llu periods seen, %llu planned, %llu plans, %llu breaks; moved %.1f MiB to the "
-      "host in %llu calls, "
+      "device %d: %llu periods seen, %llu planned, %llu plans in %.1f ms of the processor, %llu "
+      "breaks; moved %.1f MiB to the host in %llu calls, "
       "%.1f MiB to the device in %llu calls, %llu errors, %llu let go",
       device_, Count(statistics_.periods), Count(statistics_.planned_periods),
-      Count(statistics_.plans), Count(statistics_.breaks), static_cast<double>(c.evict_bytes) / mib,
-      Count(c.evict_calls), static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls),
-      Count(c.errors), Count(statistics_.let_go));
+      Count(statistics_.plans), statistics_.planning_seconds * 1e3, Count(statistics_.breaks),
+      static_cast<double>(c.evict_bytes) / mib, Count(c.evict_calls),
+      static_cast<double>(c.fetch_bytes) / mib, Count(c.fetch_calls), Count(c.errors),
+      Count(statistics_.let_go));
   if (statistics_.last_bound > 0) {
     ATP_LOG_INFO(
         "device %d: last measured period %.3f ms, %.2f x bound_safe (as the shim sees it, in "

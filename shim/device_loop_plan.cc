@@ -38,7 +38,9 @@ uint64_t LargestLaunch(const policy::SeenPeriod& seen) {
 // A plan that is ready goes to its phase, and runs at once when that is `now`, which begins here.
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
-  if (!job_.Take(&made) || made.frees != frees_) return;
+  if (!job_.Take(&made)) return;
+  statistics_.planning_seconds += made.cpu_seconds;
+  if (made.frees != frees_) return;
   if (made.repeatable != nullptr) LogRepeatable(*made.repeatable);
   PhaseState* phase = phases_.Find(made.phase, made.length);
   if (phase != nullptr) phase->fits = made.fits;

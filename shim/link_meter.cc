@@ -22,6 +22,19 @@ double Quantile(std::vector<double> values, double share) {
   return *at;
 }
 
+// Where the other direction comes and goes within a move: what is left of its bytes and time when
+// the part that it had the link to itself is taken off. 0: too little of that.
+double DuplexOf(const std::vector<std::array<double, 3>>& mixed, double alone) {
+  constexpr double kLeast = 0.25;
+  std::vector<double> rates;
+  for (const auto& [by_itself, beside, bytes] : mixed) {
+    if (beside < kLeast * (by_itself + beside)) continue;
+    const double left = bytes - alone / kNsPerSecond * by_itself;
+    rates.push_back(std::max(left, 0.0) / beside * kNsPerSecond);
+  }
+  return Quantile(std::move(rates), 0.5);
+}
+
 }  // namespace
 
 // Moves of one direction share its engine, first in, first out: a move is on the link from its
@@ -59,7 +72,8 @@ std::vector<LinkMeter::Span> LinkMeter::Spans(int direction) const {
 
 LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   const std::vector<Span> own = Spans(direction), other = Spans(1 - direction);
-  std::vector<double> alone, duplex;  // bytes per second
+  std::vector<double> alone, duplex;         // bytes per second
+  std::vector<std::array<double, 3>> mixed;  // nanoseconds alone, with the other one; bytes
   size_t first = 0;
   for (const Span& s : own) {
     if (!s.queued) continue;
@@ -74,10 +88,13 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
     constexpr double kMostly = 0.9;
     if (share > kMostly) duplex.push_back(rate);
     if (share < 1 - kMostly) alone.push_back(rate);
+    const double beside = static_cast<double>(both);
+    mixed.push_back({took - beside, beside, static_cast<double>(s.bytes)});
   }
   Rates rates;
   rates.alone = Quantile(std::move(alone), 0.75);
   rates.duplex = Quantile(std::move(duplex), 0.5);
+  if (rates.duplex == 0 && rates.alone > 0) rates.duplex = DuplexOf(mixed, rates.alone);
   if (rates.alone > 0) rates.duplex = std::min(rates.duplex, rates.alone);
   return rates;
 }

@@ -39,7 +39,8 @@ class LinkMeter {
   // of the call more than of the link. Even a queued one may have waited for the driver (its locks,
   // its processor time), so the rate alone is what the faster quarter reaches; the rate of both is
   // the median of the moves beside which the other direction was busy, because there some of the
-  // fastest had the link to themselves while the driver was busy with the other.
+  // fastest had the link to themselves while the driver was busy with the other; where no move has
+  // it busy all along, of what moves took beyond the part by themselves.
   Rates ToDevice() const { return Estimate(1); }
   Rates ToHost() const { return Estimate(0); }
   // Both for the planner; what has not been measured is guessed from what has.

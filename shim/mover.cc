@@ -9,6 +9,12 @@ uint64_t PieceBytes(uint64_t budget) {
   return std::clamp(budget / 64 / kGranule * kGranule, kGranule, kPieceBytes);
 }
 
+namespace {
+
+bool TakesRoom(const Action& action) { return !action.touch && !action.in_place; }
+
+}  // namespace
+
 class EvictMover : public Mover {
  public:
   EvictMover(Traffic* traffic, unsigned index) : t_(traffic), index_(index) {}
@@ -28,6 +34,7 @@ class EvictMover : public Mover {
       waits_in_ = t_->generation_;
       return {Poll::Kind::kEvent, mark->events[waited_]};
     }
+    if (t_->PutOff(sequence_)) return {};
     return {Poll::Kind::kReady};
   }
 
@@ -105,13 +112,8 @@ class FetchMover : public Mover {
 
   Poll Look() override {
     if (!t_->active()) return {};
-    const Schedule& s = *t_->schedule_;
-    if (t_->fetch_issued_ >= t_->first_fetches_.size() && s.fetches.empty()) return {};
+    if (!t_->FetchMayGo()) return {};
     const Action& action = t_->NextFetch();
-    const bool room = !TakesRoom(action) || t_->resident_ + action.bytes <= t_->room_;
-    if (!room || PartnerStaying(t_->fetch_issued_)) return {};
-    // The event ring is reused: never overtake what the program may still have to wait for.
-    if (t_->fetch_issued_ >= t_->fetch_needed_ + Traffic::kFetchCalls / 2) return {};
     const bool full = t_->in_flight_.size() == kFetchStreams ||
                       t_->in_flight_bytes_ + action.bytes > kMaxInFlight;
     if (full && !t_->in_flight_.empty()) {
@@ -171,22 +173,6 @@ class FetchMover : public Mover {
   bool calling() const { return calling_; }
 
  private:
-  static bool TakesRoom(const Action& action) { return !action.touch && !action.in_place; }
-  // True while the eviction that a fetch brings back has not left yet, or what leaves before the
-  // first period.
-  bool PartnerStaying(uint64_t sequence) const {
-    const Action& action = t_->FetchAt(sequence);
-    const uint64_t done = t_->EvictsDone(), first = t_->evict_first_.size();
-    if (done < first) return true;
-    if (action.partner == Action::kNoPartner) return false;
-    uint64_t period = t_->PeriodOfFetch(sequence);
-    if (action.partner_in_previous_period) {
-      if (period == 0) return false;
-      --period;
-    }
-    return done <= first + period * t_->schedule_->evicts.size() + action.partner;
-  }
-
   // A call costs the driver as much as a granule, and whatever waits for its lock. While there is
   // room for more, what continues the range goes with it: fast links are kept busy so.
   bool Joins(uint64_t sequence) const {
@@ -198,7 +184,7 @@ class FetchMover : public Mover {
            next.clean == action_.clean && bytes <= PieceBytes(t_->capacity_) &&
            t_->resident_ + bytes <= t_->room_ && t_->in_flight_bytes_ + bytes <= kMaxInFlight &&
            t_->PeriodOfFetch(sequence) == t_->PeriodOfFetch(t_->fetch_issued_) &&
-           !PartnerStaying(sequence);
+           !t_->PartnerStaying(sequence);
   }
 
   // Here and not in OnEvent, because this mover has to pay for the question.
@@ -321,6 +307,41 @@ const Action& Traffic::FetchAt(uint64_t sequence) const {
   const uint64_t first = first_fetches_.size();
   if (sequence < first) return first_fetches_[sequence];
   return schedule_->fetches[(sequence - first) % schedule_->fetches.size()];
+}
+
+// True while the eviction that a fetch brings back has not left yet, or what leaves before the
+// first period.
+bool Traffic::PartnerStaying(uint64_t fetch) const {
+  const Action& action = FetchAt(fetch);
+  const uint64_t done = EvictsDone(), first = evict_first_.size();
+  if (done < first) return true;
+  if (action.partner == Action::kNoPartner) return false;
+  uint64_t period = PeriodOfFetch(fetch);
+  if (action.partner_in_previous_period) {
+    if (period == 0) return false;
+    --period;
+  }
+  return done <= first + period * schedule_->evicts.size() + action.partner;
+}
+
+// But for how much is in flight.
+bool Traffic::FetchMayGo() const {
+  if (fetch_issued_ >= first_fetches_.size() && schedule_->fetches.empty()) return false;
+  const Action& action = NextFetch();
+  const bool room = !TakesRoom(action) || resident_ + action.bytes <= room_;
+  // The event ring is reused: never overtake what the program may still have to wait for.
+  const bool known = fetch_issued_ < fetch_needed_ + kFetchCalls / 2;
+  return room && known && !PartnerStaying(fetch_issued_);
+}
+
+// The plan has fetches go before this eviction, and the next one can: it is never put off while all
+// wait for it.
+bool Traffic::PutOff(uint64_t evict) const {
+  if (evict < evict_first_.size()) return false;
+  const uint64_t at = evict - evict_first_.size(), period = at / schedule_->evicts.size();
+  if (period == 0) return false;  // it has fetches of its own
+  const uint64_t before = first_fetches_.size() + (period - 1) * schedule_->fetches.size();
+  return fetch_issued_ < before + schedule_->behind[at % schedule_->evicts.size()] && FetchMayGo();
 }
 
 // Touches cost driver time: in most periods they are left out when they would be a burden. Called

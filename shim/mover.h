@@ -136,6 +136,9 @@ class Traffic {
   const Action& FetchAt(uint64_t sequence) const;
   const Action& NextFetch() const { return FetchAt(fetch_issued_); }
   uint64_t PeriodOfFetch(uint64_t sequence) const;
+  bool PartnerStaying(uint64_t fetch) const;
+  bool FetchMayGo() const;
+  bool PutOff(uint64_t evict) const;
   const std::vector<uint32_t>& FetchCut(uint64_t period) const;
   void SkipTouches();
   uint64_t EvictsDone() const;  // every eviction below this sequence number has left

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/plan_job.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -54,6 +57,16 @@ policy::Trace Look(const Recorder::Period& period, bool whole, std::vector<Place
 bool Guesses(const policy::SeenPeriod& seen) {
   return std::any_of(seen.touches.begin(), seen.touches.end(),
                      [](const policy::SeenTouch& t) { return t.bytes == 0; });
+}
+
+// Some allocation is not planned as a whole.
+bool Cuts(const Recorder::Period& period, const std::vector<Placed>& placed) {
+  std::unordered_map<const Allocation*, uint64_t> sizes;
+  for (size_t a = 0; a < period.allocations.size(); ++a) {
+    sizes[period.allocations[a]] = period.mapped[a];
+  }
+  return std::any_of(placed.begin(), placed.end(),
+                     [&](const Placed& p) { return p.bytes < sizes.at(p.allocation); });
 }
 
 bool SameRanges(const Schedule& plan, const std::vector<Placed>& placed,
@@ -122,15 +135,21 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   if (output.same) return output;
   schedule->bound_seconds = policy::BoundSafe(trace, input.capacity);
   schedule->trace = std::make_shared<const policy::Trace>(std::move(trace));
+  schedule->by_parts = !input.whole && Guesses(input.period.seen) && Cuts(input.period, placed);
   schedule->signatures = std::move(input.period.signatures);
   for (const policy::SeenLaunch& launch : input.period.seen.launches) {
     schedule->identities.push_back(launch.kernel);
   }
-  schedule->by_parts = !input.whole && Guesses(input.period.seen);
   schedule->grows = input.period.grows;
   schedule->trial = input.trial;
   output.schedule = std::move(schedule);
   return output;
+}
+
+double ThreadCpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 PlanOutput MakeBest(PlanInput input) {
@@ -159,12 +178,14 @@ PlanOutput MakeBest(PlanInput input) {
 }  // namespace
 
 PlanOutput MakeSchedule(PlanInput input) {
+  const double begin = ThreadCpuSeconds();
   std::shared_ptr<const Repeatable> repeatable;
   if (input.find_repeatable) {
     repeatable = std::make_shared<const Repeatable>(FindRepeatable(input.period));
   }
   PlanOutput output = MakeBest(std::move(input));
   output.repeatable = std::move(repeatable);
+  output.cpu_seconds = ThreadCpuSeconds() - begin;
   return output;
 }
 

@@ -52,6 +52,7 @@ struct PlanOutput {
   bool grown = false;  // it is for other ranges than the one that runs
   std::string why;
   std::shared_ptr<const Repeatable> repeatable;  // where asked for
+  double cpu_seconds = 0;                        // that making it took
   uint64_t frees = 0;                            // as in the input
   uint32_t phase = 0, length = 0;                // `length`: launches of the period
 };

@@ -112,7 +112,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     return std::tie(a.evict_start, a.after) < std::tie(b.evict_start, b.after);
   });
   std::vector<bool> flagged(length, false);
-  std::vector<double> fetch_start;  // of each fetch, as it is added
+  std::vector<double> fetch_start, evict_start;  // of each, as it is added
   for (const Pair& p : pairs) {
     const Placed& t = tensors[p.tensor];
     const bool wraps = p.after >= p.before;
@@ -127,6 +127,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
       s.evicts.back().bytes += move.bytes;
     } else {
       s.evicts.push_back(move);
+      evict_start.push_back(p.evict_start);
     }
     move.position = p.before;
     move.partner = static_cast<uint32_t>(s.evicts.size() - 1);
@@ -152,6 +153,11 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
   sorted.reserve(order.size());
   for (const uint32_t i : order) sorted.push_back(s.fetches[i]);
   s.fetches = std::move(sorted);
+  // Evictions are in the order of their starts; so is how far the fetches have come by then.
+  for (size_t i = 0, at = 0; i < s.evicts.size(); ++i) {
+    while (at < order.size() && fetch_start[order[at]] < evict_start[i] - kTick) ++at;
+    s.behind.push_back(static_cast<uint32_t>(at));
+  }
 
   s.fetch_cut.assign(length, 0);
   for (const Action& f : s.fetches) ++s.fetch_cut[f.position];

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass, replace
 
 from cases import REGIMES
-from pinning import pinned_step_ms
+from pinning import hidden_step_ms, pinned_step_ms
 from runner import BenchError, Machine
 
 BLOCK = 2 << 20
@@ -33,8 +33,16 @@ class Point:
         return f"{self.case.name}-{self.gpu}-{self.oversubscription:g}-{self.regime}-{self.size}{band}"
 
     @property
+    def command(self):
+        return self.case.command(self.size, self.iterations, self.oversubscription)
+
+    @property
     def modelled(self):
         return self.size == "full" and self.case.modelled
+
+    @property
+    def fits(self):
+        return self.oversubscription <= 1
 
 
 # What nobody has published is assumed in the costs: conclusions must hold for half and twice of it. Factors on costs; a value in a list is
@@ -73,7 +81,7 @@ class Truths:
         self.runner, self.known, self.lock = runner, {}, threading.Lock()
 
     def of(self, point):
-        key = (point.case.name, point.gpu, point.size, point.iterations, point.band)
+        key = (point.gpu, point.band, *point.command)
         with self.lock:
             mine = self.known.setdefault(key, {"lock": threading.Lock()})
         with mine["lock"]:
@@ -84,11 +92,11 @@ class Truths:
 
 def native(runner, point, scale):
     """The run, its trace, and the launches of each step: those between the marks that a profiler would see."""
-    name = f"{point.case.name}-{point.gpu}-{point.size}" + (f"-x{scale:g}" if scale != 1 else "") + (f"-{point.band}" if point.band else "")
+    grown = f"-{point.oversubscription:g}" if point.case.grown(point.size, point.oversubscription) else ""
+    name = f"{point.case.name}-{point.gpu}-{point.size}{grown}" + (f"-x{scale:g}" if scale != 1 else "") + (f"-{point.band}" if point.band else "")
     machine = Machine(point.gpu, BIG_CARD, scale, band_costs(runner.base_costs(point.gpu), point.band))
     trace = runner.folder / f"{name}.run.jsonl"
-    run = runner.run(f"{name}.native", point.case.command(point.size, point.iterations), machine, "off",
-                     trace=trace, modelled=point.modelled, ranks=point.case.ranks)
+    run = runner.run(f"{name}.native", point.command, machine, "off", trace=trace, modelled=point.modelled, ranks=point.case.ranks)
     marks = [json.loads(line) for line in open(trace) if line.startswith('{"mark"')]
     begins = [mark["at"] for mark in marks if mark["mark"] == "profiler start"]
     ends = [mark["at"] for mark in marks if mark["mark"] == "profiler stop"]
@@ -139,7 +147,7 @@ def find_scale(runner, point, step, memory):
 def bounds(runner, point, trace, steps, memory):
     """Bounds of a step: of the last one where all are alike, else the mean over all. Also the trace that they are from."""
     step = runner.folder / f"{point.name}.step.jsonl"
-    if point.case.periodic and not point.case.grows:
+    if point.case.periodic and not point.case.growing:
         return runner.bound(cut_step(runner, trace, steps[-1], step), memory), step
     each = [runner.bound(cut_step(runner, trace, launches, step), memory) for launches in steps]
     step.unlink()
@@ -183,15 +191,14 @@ def measure(runner, truths, point):
     if point.size == "quick":
         check_scaling(runner, point, trace, scale)
     machine = Machine(point.gpu, memory, scale, band_costs(runner.base_costs(point.gpu), point.band))
-    learned = runner.run(f"{name}.learned", case.command(point.size, point.iterations), machine, "learned", modelled=point.modelled,
-                         ranks=case.ranks)
+    learned = runner.run(f"{name}.learned", point.command, machine, "learned", modelled=point.modelled, ranks=case.ranks)
     lock = learned.lock_iteration() if case.periodic else None
     first = lock or case.learns
     if first >= point.iterations:
         raise BenchError(f"{name}: locked in iteration {first} of {point.iterations}: nothing is left to measure")
     # Compared to the bit only where everything is computed; long enough to be past the first touches otherwise.
     managed_iterations = min(point.iterations, first + MANAGED_AFTER) if point.modelled else point.iterations
-    managed = runner.run(f"{name}.managed", case.command(point.size, managed_iterations), machine, "managed", modelled=point.modelled,
+    managed = runner.run(f"{name}.managed", replace(point, iterations=managed_iterations).command, machine, "managed", modelled=point.modelled,
                          ranks=case.ranks)
     bound, kept = bounds(runner, point, trace, steps[first:], memory)
 
@@ -202,6 +209,9 @@ def measure(runner, truths, point):
     managed_faults = round(managed_faults * (point.iterations - first) / (managed_iterations - first))
     middle = statistics.median if case.periodic else statistics.mean
     policy_ms, managed_ms = middle(learned.iteration_ms[first:]), middle(managed.iteration_ms[first:])
+    hooks_ms = runner.hook_ms(steps[-1][1] - steps[-1][0], point.fits)
+    if point.fits:  # there nothing else could cost anything
+        policy_ms += hooks_ms
     row = {
         "case": case.name, "gpu": point.gpu, "oversubscription": point.oversubscription, "regime": point.regime,
         "periodic": case.periodic, "policy_ms": policy_ms, "bound_safe_ms": bound["bound_safe_s"] * 1e3,
@@ -213,14 +223,15 @@ def measure(runner, truths, point):
         # Beyond what was asked for: what one needs to understand a figure.
         "compute_ms": bound["compute_s"] * 1e3, "worst_ms": max(learned.iteration_ms[first:]), "iterations": point.iterations,
         "first_measured": first + 1, "kernel_scale": scale, "card_bytes": memory, "footprint_bytes": truth.footprint,
-        "given_up": learned.given_up, "discard_violations": learned.stats["discard_violations"], "size": point.size,
+        "hooks_ms": hooks_ms, "planning_ms": learned.planning_ms, "given_up": learned.given_up, "discard_violations": learned.stats["discard_violations"], "size": point.size,
         "modelled": point.modelled, "iteration_ms": learned.iteration_ms, "managed_iteration_ms": managed.iteration_ms,
     }
     if point.band:
         row["band"] = point.band
     if case.by_hand:
         row["by_hand_ms"] = by_hand_ms(runner, point, machine)
-        row["over_by_hand"] = row["by_hand_ms"] and row["policy_ms"] / row["by_hand_ms"]
+        row["by_hand_order_ms"] = in_order_of_hand_ms(runner, point, machine, first)
+        row["over_by_hand"] = row["by_hand_ms"] and row["by_hand_order_ms"] / row["by_hand_ms"]
     judge(runner, point, row, trace, steps[first:])
     return row
 
@@ -230,7 +241,7 @@ def identical_when_small(runner, truths, point):
     small = replace(point, size="quick")
     truth, _, _ = truths.of(small)
     machine = Machine(point.gpu, card_for(truth.footprint, point.oversubscription), costs=band_costs(runner.base_costs(point.gpu), point.band))
-    runs = [runner.run(f"{small.name}.{policy}", point.case.command("quick", point.iterations), machine, policy, ranks=point.case.ranks)
+    runs = [runner.run(f"{small.name}.{policy}", small.command, machine, policy, ranks=point.case.ranks)
             for policy in ("managed", "learned")]
     return all(run.outputs == truth.outputs and run.stats["discard_violations"] == 0 for run in runs)
 
@@ -240,7 +251,7 @@ def by_hand_ms(runner, point, machine):
     best = None
     for slots in ("1", "2", "4"):
         for spared in (0, 4, 8, 16, 32, 64):  # chunks of 2 MiB, which the program does not reckon with
-            command = [*point.case.command(point.size, 5), "--offload", str(machine.memory - spared * BLOCK), "--slots", slots]
+            command = [*replace(point, iterations=5).command, "--offload", str(machine.memory - spared * BLOCK), "--slots", slots]
             try:
                 run = runner.run(f"{point.name}.by_hand", command, machine, "off", modelled=point.modelled)
             except BenchError:
@@ -251,6 +262,12 @@ def by_hand_ms(runner, point, machine):
     return best  # None: its buffers do not fit
 
 
+def in_order_of_hand_ms(runner, point, machine, first):
+    """The program with the launches in the order that it has by hand, and nothing moved by itself, under the shim."""
+    run = runner.run(f"{point.name}.order_of_hand", [*point.command, "--update-in-backward"], machine, "learned", modelled=point.modelled)
+    return statistics.median(run.iteration_ms[first:])
+
+
 def on_threads(runner, truths, point, runs, seed=1):
     """The movers on real threads, with delays at random calls: times against the deterministic executor, and whether results are the same."""
     truth, trace, steps = truths.of(point)
@@ -259,7 +276,7 @@ def on_threads(runner, truths, point, runs, seed=1):
     first = point.case.learns + 2
 
     def once(name, further):
-        run = runner.run(f"{point.name}.{name}", point.case.command(point.size, point.iterations), machine, "learned", further=further)
+        run = runner.run(f"{point.name}.{name}", point.command, machine, "learned", further=further)
         return statistics.median(run.iteration_ms[first:]), run.outputs == truth.outputs, run.stats["discard_violations"]
 
     alone, _, _ = once("lanes", {})
@@ -278,11 +295,12 @@ def judge(runner, point, row, trace, steps):
     """Adds what the time is held against, and whether all that is asked of the case is met."""
     judged, allowed = point.case.target(point.oversubscription)
     if judged == "pinned":
-        row["pinned_ms"] = pinned_step_ms(trace, steps, row["card_bytes"], runner.base_costs(point.gpu)["h2d"] * 1e9)
+        row["pinned_ms"] = pinned_step_ms(runner, point.name, trace, steps, row["card_bytes"])
+        row["pinned_hidden_ms"] = hidden_step_ms(trace, steps, row["card_bytes"], runner.base_costs(point.gpu)["h2d"] * 1e9)
     against = {"bound": row["bound_safe_ms"], "managed": row["managed_ms"], "pinned": row.get("pinned_ms")}[judged]
     row.update(target=f"{allowed:g} x {judged}", over_target=row["policy_ms"] / against / allowed)
-    learns = row["lock_iteration"] is not None and row["lock_iteration"] <= point.case.learns
-    calm = row["faults_after_lock"] <= 0.005 * row["managed_faults"]
+    learns = point.fits or (row["lock_iteration"] is not None and row["lock_iteration"] <= point.case.learns)
+    calm = point.fits or row["faults_after_lock"] <= 0.005 * row["managed_faults"]
     row["met"] = (row["over_target"] <= 1 and row["discard_violations"] == 0 and row["identical"] is not False
-                  and (not point.case.of_managed or row["over_managed"] <= point.case.of_managed)
+                  and (point.fits or not point.case.of_managed or row["over_managed"] <= point.case.of_managed)
                   and (not point.case.periodic or (learns and calm)))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 MIB = 1 << 20
 PLAN = re.compile(r"device \d+: plan \d+: period of (\d+) launches")
 GIVEN_UP = re.compile(r"(?:no hints from now on|no plan for a phase of \d+ launches): (.*)")
+PLANNING = re.compile(r"device \d+: .* plans in (\S+) ms of the processor")
 STEP = re.compile(r"^(?:iter|pass|step|token) +\d+ ")
 MILLISECONDS = re.compile(r" ms +(\S+)")
 
@@ -49,6 +50,7 @@ class Run:
     iteration_ms: list = field(default_factory=list)
     outputs: list = field(default_factory=list)  # every line of results, without times
     plans: list = field(default_factory=list)    # (iteration in which it was adopted, launches of its period)
+    planning_ms: float = 0                       # of the processor, for all plans
     given_up: str = ""                           # why the shim stopped giving hints
     footprint: int = 0
     stats: dict = field(default_factory=dict)
@@ -70,6 +72,8 @@ def parse(text):
         if found := PLAN.search(line):
             run.plans.append((len(run.iteration_ms) + 1, int(found[1])))
             run.given_up = ""  # that was another phase
+        elif found := PLANNING.search(line):
+            run.planning_ms += float(found[1])
         elif found := GIVEN_UP.search(line):
             run.given_up = found[1]
         elif line.startswith(("atpshim[", "libcuda (simulated)")):
@@ -87,13 +91,20 @@ def parse(text):
 class Runner:
     def __init__(self, build, folder, threads=1):
         self.build, self.folder, self.threads = build, folder, threads
-        self.costs = {}
+        self.costs, self.hooks = {}, None
         folder.mkdir(parents=True, exist_ok=True)
 
     def base_costs(self, gpu):
         if gpu not in self.costs:
             self.costs[gpu] = read_costs(self.build, gpu)
         return self.costs[gpu]
+
+    def hook_ms(self, launches, fits):
+        """What the hooks of so many launches take of the processor, as measured here and now."""
+        if self.hooks is None:
+            done = subprocess.run([str(self.build / "bin/bench/hook_overhead"), "--json", "--quick"], capture_output=True, text=True, check=True)
+            self.hooks = json.loads(done.stdout)["launch_ns"]
+        return launches * (self.hooks["fits" if fits else "oversubscribed"] - self.hooks["none"]) * 1e-6
 
     def run(self, name, command, machine, policy, trace=None, modelled=False, ranks=1, further=()):
         """One process, or the first of `ranks`. `further`: settings. Leaves NAME.log, NAME.stats.json and, under a policy, NAME.timeline.json in the folder.

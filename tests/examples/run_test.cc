@@ -137,6 +137,15 @@ TEST(TrainTransformer, MovesTheMomentsByHandAndLearnsTheSame) {
   }
 }
 
+TEST(TrainTransformer, LearnsTheSameWhenParametersAreUpdatedInTheBackwardPass) {
+  const std::string at_once = std::string(kSmall) + " --update-in-backward";
+  const Outcome plain = Execute("", kSmall), run = Execute("", at_once);
+  EXPECT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(All(run.output, "loss (\\S+)"), All(plain.output, "loss (\\S+)"));
+  EXPECT_EQ(All(run.output, "checksum (\\S+)"), All(plain.output, "checksum (\\S+)"));
+  EXPECT_EQ(Execute("", at_once + " --check").exit_code, 0);
+}
+
 // Four processes on four cards, two of which are shown their cards as 3,1.
 TEST(TrainDdp, TheRanksAgreeWithEachOtherAndWithOneReferenceOnTheCpu) {
   constexpr const char* kRanks =

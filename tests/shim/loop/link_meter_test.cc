@@ -72,6 +72,24 @@ TEST(LinkMeter, AMixTellsAllFour) {
   EXPECT_NEAR(link.meter.ToHost().duplex, 24e9, 1.5e9);
 }
 
+// As where evictions are put off while launches wait (policy/flow.h).
+TEST(LinkMeter, ADirectionThatComesAndGoesWithinEachMoveOfTheOtherTellsTheDuplexRate) {
+  LinkMeter meter;
+  uint64_t now = 1'000'000;
+  const auto in = [&](uint64_t ns, uint64_t bytes) {
+    meter.Moved(kIn, now - 1000, now + ns, bytes);
+    now += ns;
+  };
+  in(100'000, 2'500'000);
+  for (int i = 0; i < 20; ++i) in(100'000, 2'500'000);
+  for (int i = 0; i < 20; ++i) {  // 0.2 ms beside a copy out, 0.15 ms without
+    meter.Moved(kOut, now, now + 200'000, 4'800'000);
+    in(350'000, 200'000 * 12 + 150'000 * 25);
+  }
+  EXPECT_NEAR(meter.ToDevice().alone, 25e9, 0.1e9);
+  EXPECT_NEAR(meter.ToDevice().duplex, 12e9, 0.1e9);
+}
+
 TEST(LinkMeter, ADuplexRateIsNeverAboveTheRateAlone) {
   LinkMeter meter;
   // Noise: moves beside the other direction look faster.

@@ -309,6 +309,81 @@ TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
   EXPECT_EQ(observer.moved[true], 1);
 }
 
+// Two tensors that leave and come back, the second one across the period's end. By the plan both
+// come back before they or the other one leave again.
+class Turns : public Traffic::Observer {
+ public:
+  Turns() : world(25.0, 8 * kGranule), traffic(&world, 8 * kGranule) {
+    policy::Plan plan;
+    for (uint32_t t = 0; t < 2; ++t) {
+      allocations_[t].id = t + 1;
+      allocations_[t].address = (t + 1) * kGranule;
+      allocations_[t].bytes = allocations_[t].mapped_bytes = kGranule;
+      policy::Move move;
+      move.tensor = t;
+      move.bytes = kGranule;
+      move.after = t;
+      move.before = t == 0 ? 2 : 0;
+      move.start = t == 0 ? 1.0 : 2.0;
+      plan.evictions.push_back(move);
+      move.kind = policy::Move::Kind::kFetch;
+      move.start = t == 0 ? 1.9 : 0.5;
+      plan.fetches.push_back(move);
+    }
+    const std::vector<Placed> placed = {{&allocations_[0], 0, kGranule, 0},
+                                        {&allocations_[1], 0, kGranule, 1}};
+    schedule = std::make_shared<Schedule>(BuildSchedule(plan, placed, 3, kGranule, false));
+    traffic.Observe(this);
+  }
+  void OnMoved(const Action& action, bool to_device) override {
+    moves += (to_device ? "in " : "out ") + std::to_string(action.allocation->id) + ", ";
+  }
+  bool IsDuplicated(const Action&) override { return false; }
+  // Some periods; whoever may act does, evictions first. What moves in the last one.
+  std::string Run(uint64_t room) {
+    traffic.SetRoom(room);
+    std::unique_lock lock(traffic.mutex());
+    const std::vector<Mover*> movers = traffic.movers();
+    traffic.Activate(schedule, schedule->out_at_start, {}, kGranule);
+    for (uint64_t period = 0; period < 4; ++period) {
+      traffic.Need(period, 2);
+      moves.clear();
+      for (uint64_t flag = 2 * period; flag < 2 * period + 2; ++flag) {
+        traffic.MarkSlot(flag).count = 0;
+        traffic.MarkRecorded(flag);
+      }
+      for (int step = 0; step < 20; ++step) {
+        for (Mover* mover : movers) {
+          const Poll poll = mover->Look();
+          if (poll.kind == Poll::Kind::kEvent) mover->OnEvent(poll.event);
+          if (poll.kind != Poll::Kind::kReady) continue;
+          mover->Act(lock);
+          mover->Finish();
+        }
+      }
+    }
+    return moves;
+  }
+  FakeWorld world;
+  Traffic traffic;
+  std::shared_ptr<const Schedule> schedule;
+  std::string moves;
+
+ private:
+  std::array<Allocation, 2> allocations_;
+};
+
+TEST(Mover, AnEvictionIsPutOffBehindTheFetchesThatThePlanBeginsBeforeIt) {
+  Turns turns;
+  EXPECT_EQ(turns.schedule->behind, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(turns.Run(8 * kGranule), "out 1, in 1, out 2, in 2, ");
+}
+
+TEST(Mover, AnEvictionThatAFetchNeedsTheRoomOfIsNotPutOff) {
+  Turns turns;
+  EXPECT_EQ(turns.Run(kGranule), "out 1, in 2, out 2, in 1, ");
+}
+
 // Plain memory has taken some of the device since: the movers keep out of it.
 TEST(Mover, NoMoreThanTheRoomIsEverFilled) {
   Cycle cycle(12, 8);
