@@ -23,6 +23,7 @@ class Flow : public PeriodPlay {
       : PeriodPlay(trace, life, rates, copied, options.memory, options.turnaround),
         amounts_(amounts),
         largest_(std::max<int64_t>(options.largest_move, 1)),
+        put_off_(options.put_off),
         planned_(Planned(life, amounts, options)) {
     for (int64_t k = 0; k < n_; ++k) base_.push_back(planned_[k]);
   }
@@ -76,8 +77,8 @@ class Flow : public PeriodPlay {
 
   // A copy out would slow the copies in that a launch waits for, and those have room.
   bool Hinders() const {
-    return Waits() && Lacking() <= 0 && !gone_.empty() && gone_.top().needed <= Coming() &&
-           Held() + kSpare * gone_.top().bytes <= memory_;
+    return put_off_ && Waits() && Lacking() <= 0 && !gone_.empty() &&
+           gone_.top().needed <= Coming() && Held() + kSpare * gone_.top().bytes <= memory_;
   }
 
   bool MayReturn(const Job& job) const {
@@ -92,6 +93,7 @@ class Flow : public PeriodPlay {
 
   const std::vector<int64_t>& amounts_;
   const int64_t largest_;
+  const bool put_off_;
   OverflowRow planned_;        // above memory, with all amounts away and some back early
   std::vector<int64_t> base_;  // the same with nothing back early
   std::deque<Job> leaving_;

@@ -3,8 +3,7 @@
 // nothing waits that could move. It plays the period until it repeats itself. Called by MakePlan
 // only. Pure; one thread.
 //
-// Rules: an eviction starts when its last user has ended, in that order; while a launch waits for
-// copies in and there is room for those, none starts, because it would slow them. A fetch starts,
+// Rules: an eviction starts when its last user has ended, in that order. A fetch starts,
 // the one needed soonest first, when it has left, there is room, no launch before its own would
 // lack room because it came early, and the launch that is next finds room for what is born in it. A
 // launch starts when all it touches is there and memory holds it. Both directions at once run at
@@ -24,6 +23,9 @@ struct FlowOptions {
   int64_t memory = 0;
   int64_t largest_move = 1;  // bytes; whole granules
   double turnaround = 0;     // PlanOptions::turnaround_seconds
+  // While a launch waits for copies in that have room, no eviction starts, because it would slow
+  // them.
+  bool put_off = false;
 };
 
 // `amounts`: bytes of each interval, which cover every launch; `copied`: false leaves without the

@@ -141,11 +141,11 @@ int64_t PieceBytes(const Task& task, Bytes moved, Bytes most_moves) {
 // While amounts are compared; where a play decides what moves; in the plan.
 constexpr Bytes kToCompare = 9000, kToDecide = 10000, kToKeep = 24000;
 
-std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amounts,
-                              int64_t piece) {
+std::optional<Layout> TryFlow(const Task& task, const std::vector<int64_t>& amounts, int64_t piece,
+                              bool put_off = false) {
   if (amounts.empty()) return std::nullopt;
   Layout layout;
-  const FlowOptions options{task.memory, piece, task.options.turnaround_seconds};
+  const FlowOptions options{task.memory, piece, task.options.turnaround_seconds, put_off};
   if (!FlowLayout(task.trace, task.life, task.rates, amounts, task.copied, options, &layout)) {
     return std::nullopt;
   }
@@ -398,6 +398,14 @@ void OfferSpread(const Task& task, Best* best) {
   best->Refine();
 }
 
+// The amounts of the best plan, with copies out put off where they would slow copies in.
+void OfferPutOff(const Task& task, Best* best) {
+  const bool slows = task.rates.duplex_h2d > 0 && task.rates.duplex_h2d < task.rates.h2d;
+  if (task.options.turnaround_seconds <= 0 || !slows || !LinkBound(task, *best, 1.02)) return;
+  const int64_t piece = PieceBytes(task, best->moved(), kToKeep);
+  best->Offer(TryFlow(task, AmountsOf(task, *best->layout()), piece, /*put_off=*/true));
+}
+
 // Of plans that are as fast, the one that would also hold if all launches were shorter: its amounts
 // are planned for a hurried period, and played in the expected one. From the most hurry down, and
 // only where launches and not the link set the pace: a link that is busy all the time has nothing
@@ -440,6 +448,7 @@ Plan MakeMovingPlan(const Trace& trace, const PlanOptions& given) {
   Best best(task);
   Search(task, &best);
   OfferSpread(task, &best);
+  OfferPutOff(task, &best);
   if (options.duration_spread > 0 && best.layout()) PreferUnhurried(task, &best);
   if (best.layout()) {
     return ToPlan(trace, life, task.copied, CutPieces(*best.layout(), options.largest_move));

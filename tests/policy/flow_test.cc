@@ -21,7 +21,8 @@ struct Laid {
   Plan plan;
 };
 
-Laid LayOut(const Trace& trace, Bytes memory, int64_t granule, bool clean_leaves_free) {
+Laid LayOut(const Trace& trace, Bytes memory, int64_t granule, bool clean_leaves_free,
+            bool put_off = false) {
   const Lifetimes life = FindLifetimes(trace);
   std::vector<bool> copied;
   for (const auto& i : life.intervals) {
@@ -31,7 +32,8 @@ Laid LayOut(const Trace& trace, Bytes memory, int64_t granule, bool clean_leaves
   const auto amounts = CoverAmounts(life, {bytes, granule, 1, 1});
   Layout layout;
   Laid laid;
-  laid.repeats = FlowLayout(trace, life, trace.link, amounts, copied, {bytes, granule}, &layout);
+  laid.repeats =
+      FlowLayout(trace, life, trace.link, amounts, copied, {bytes, granule, 0, put_off}, &layout);
   if (laid.repeats) laid.plan = ToPlan(trace, life, copied, layout);
   return laid;
 }
@@ -52,6 +54,22 @@ TEST(FlowLayout, OfASweepKeepsTheLinkBusyAllTheTime) {
   EXPECT_LE(free.plan.period_seconds, 1.2 * BoundSafe(trace, memory));
 }
 
+// Much is dirty when the last launches begin, which wait for what they use.
+TEST(FlowLayout, PutsOffCopiesOutThatWouldSlowThoseThatLaunchesWaitFor) {
+  TraceBuilder builder(1000);  // MiB per second
+  std::vector<uint32_t> tensors;
+  for (int i = 0; i < 40; ++i) tensors.push_back(builder.Global(100));
+  for (int i = 0; i < 40; ++i) builder.Run(0.1, {tensors[i]}, {tensors[i]});
+  for (int i = 0; i < 40; ++i) builder.Run(0.001, {tensors[i]}, {tensors[i]});
+  Trace& trace = builder.trace();
+  trace.link.duplex_h2d = trace.link.h2d * 0.5, trace.link.duplex_d2h = trace.link.d2h;
+  const Bytes memory = 2500 * kMiB;
+  const Laid at_once = LayOut(trace, memory, 4 * kMiB, false);
+  const Laid put_off = LayOut(trace, memory, 4 * kMiB, false, /*put_off=*/true);
+  ASSERT_TRUE(at_once.repeats && put_off.repeats);
+  EXPECT_LT(put_off.plan.period_seconds, 0.99 * at_once.plan.period_seconds);
+}
+
 TEST(FlowLayout, IsValidForRandomTraces) {
   int laid_out = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -67,7 +85,7 @@ TEST(FlowLayout, IsValidForRandomTraces) {
     const Bytes least = *std::max_element(life.touched.begin(), life.touched.end());
     const Bytes most = *std::max_element(life.live.begin(), life.live.end());
     const Bytes memory = least + (most - least) * (seed % 4) / 4 + kMiB;
-    const Laid laid = LayOut(trace, memory, 1 << 20, seed % 3 == 0);
+    const Laid laid = LayOut(trace, memory, 1 << 20, seed % 3 == 0, seed % 4 == 1);
     laid_out += laid.repeats;
     if (!laid.repeats) continue;
     ValidateOptions options;
