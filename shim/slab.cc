@@ -93,12 +93,24 @@ bool Slabs::Give(Record* record, uint64_t address, bool* empty) {
   if (slab->free_count++ == 0) Link(slab);
   if (slab->free_count < slab->slot_count) return true;
   Unlink(slab);
+  Retire(slab);
+  *empty = true;
+  return true;
+}
+
+void Slabs::Forget(Record* record) {
+  std::lock_guard lock(mutex_);
+  Slab* slab = record->slab;
+  if (slab == nullptr || slab->record != record) return;
+  if (slab->free_count > 0) Unlink(slab);
+  Retire(slab);
+}
+
+void Slabs::Retire(Slab* slab) {
+  slab->record->slab = nullptr;
   slab->record = nullptr;
   slab->next = spare_;
   spare_ = slab;
-  record->slab = nullptr;
-  *empty = true;
-  return true;
 }
 
 void Slabs::Link(Slab* slab) {

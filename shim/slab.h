@@ -48,12 +48,15 @@ class Slabs {
   // Gives the slot back. `*empty` is set when the slab holds nothing any more; it is then detached,
   // and the caller unmaps record's memory.
   bool Give(Record* record, uint64_t address, bool* empty);
+  // The memory of a slab is about to go with its context.
+  void Forget(Record* record);
 
  private:
   static constexpr uint32_t kClasses = 64;
   static uint32_t ClassOf(uint64_t slot_bytes);
   void Link(Slab* slab);
   void Unlink(Slab* slab);
+  void Retire(Slab* slab);
   Slab* NewHeader();
 
   std::mutex mutex_;

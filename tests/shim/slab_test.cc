@@ -100,5 +100,15 @@ TEST_F(SlabTest, DevicesAndContextsDoNotShareSlabs) {
   EXPECT_EQ(slabs_->Take(4096, 0, reinterpret_cast<CUcontext>(0x20)), 0u);
 }
 
+// Contexts come back with the same handle (a primary one that is reset), their memory does not.
+TEST_F(SlabTest, ASlabThatGoesWithItsContextServesNobodyAnyMore) {
+  const uint64_t address = Take(4096);
+  slabs_->Forget(tracker_->Find(address));
+  EXPECT_EQ(slabs_->Take(4096, 0, kContext), 0u);
+  for (int i = 0; i < 512; ++i) Take(4096);  // a full one is in no list
+  slabs_->Forget(tracker_->Find(kBase + kGranule));
+  EXPECT_EQ(slabs_->Take(4096, 0, kContext), 0u);
+}
+
 }  // namespace
 }  // namespace atp::shim
