@@ -3,11 +3,11 @@
 // nothing waits that could move. It plays the period until it repeats itself. Called by MakePlan
 // only. Pure; one thread.
 //
-// Rules: an eviction starts when its last user has ended, in that order. A fetch starts,
-// the one needed soonest first, when it has left, there is room, no launch before its own would
-// lack room because it came early, and the launch that is next finds room for what is born in it. A
-// launch starts when all it touches is there and memory holds it. Both directions at once run at
-// the rates of the duplex pair.
+// Rules: an eviction starts when its last user has ended, in that order. A fetch starts, the one
+// needed soonest first, when it has left, there is room, no launch before its own would lack room
+// because it came early, and the launch that is next finds room for what is born in it. A launch
+// starts when all it touches is there and memory holds it. Both directions at once run at the rates
+// of the duplex pair.
 #pragma once
 
 #include <cstdint>

@@ -261,8 +261,8 @@ void ForgetMemoryOf(CUcontext context, int device_ordinal) {
   ForgetTurned(context, device_ordinal);
   g_tracker.ForEach(context, [&](Record* record) {
     if (device_ordinal >= 0 && record->device != device_ordinal) return;
-    g_slabs.Forget(
-        record);  // or its slots would be given out again, to a context of the same handle
+    // Or its slots would be given out again, to a context of the same handle.
+    g_slabs.Forget(record);
     ForgetManaged(record);
   });
 }

@@ -119,8 +119,11 @@ PlanOutput MakeScheduleOf(PlanInput input) {
     *rate *= input.link_scale;
   }
   policy::Plan plan = policy::MakePlan(trace, options);
-  if (!plan.feasible) {  // so much is unsure that it cannot all keep its room: guesses are all
-                         // there is
+  // Where so much is unsure that it cannot all keep its room, guesses are all there is.
+  const bool unsure =
+      std::any_of(options.confidence.begin(), options.confidence.end(),
+                  [&](double confidence) { return confidence < options.least_confidence; });
+  if (!plan.feasible && unsure) {
     options.confidence.clear();
     plan = policy::MakePlan(trace, options);
   }

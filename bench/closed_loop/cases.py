@@ -81,7 +81,7 @@ CASES = {case.name: case for case in (
     Case("sweep", "stream_sweep", steps="--passes", oversubscriptions=TIGHT,
          quick=words("--layers 24 --width 1024"),
          full=words("--layers 130 --width 2048"), grows_by="--layers"),
-    # 300 tensors of a language model in one buffer, as llama.cpp loads them.
+    # The tensors of a language model in one buffer, as llama.cpp loads them: 300 at small size.
     Case("weights", "weight_buffer", steps="--passes", smoke=False, allowed=1.15,
          quick=words("--layers 33 --width 256 --hidden 704 --vocabulary 1024"),
          full=words("--layers 48 --width 1024 --hidden 2816 --vocabulary 8192"), grows_by="--layers"),
@@ -98,7 +98,7 @@ CASES = {case.name: case for case in (
          full=words("--layers 11 --width 1024 --heads 8 --sequence 32 --buckets 8"), grows_by="--layers"),
     Case("ddp", "train_ddp", smoke=False, ranks=4, oversubscriptions=(1.5,), allowed=1.10,
          quick=words("--layers 2 --width 512 --heads 8 --sequence 16 --exchange 256"),
-         full=words("--layers 8 --width 1024 --heads 8 --sequence 32"), grows_by="--layers"),
+         full=words("--layers 8 --width 1024 --heads 8 --sequence 32")),
     Case("stencil", "stencil", smoke=False,
          quick=words("--slabs 16 --planes 16 --edge 256"),
          full=words("--slabs 33 --planes 32 --edge 512"), grows_by="--slabs"),

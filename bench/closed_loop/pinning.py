@@ -8,6 +8,8 @@ allows, as if everybody knew beforehand; a limit for whoever decides before the 
 
 import json
 
+from runner import BenchError
+
 
 def read_launches(trace, begin, end):
     """(seconds, {(allocation, offset): bytes}) of each launch from `begin` to `end`."""
@@ -27,7 +29,10 @@ def pinned_step_ms(runner, name, trace, steps, memory):
     runner.atp("convert", trace, run, "--launches", f"{steps[0][0]}:{steps[-1][1]}")
     said = json.loads(runner.atp("replay", run, "--memory", memory, "--policy", "static-pin", "--policy", "protect", "--json"))
     run.unlink()
-    return min(result["period_s"] for result in said if result["completed"]) / len(steps) * 1e3
+    times = [result["period_s"] for result in said if result["completed"]]
+    if not times:
+        raise BenchError(f"{name}: no pinning can be replayed on a card of {memory} bytes")
+    return min(times) / len(steps) * 1e3
 
 
 def hidden_step_ms(trace, steps, memory, bytes_per_s):

@@ -149,6 +149,19 @@ TEST(Demand, WhatNobodyWritesLeavesByTheWayOfReadMostly) {
   EXPECT_FALSE(program.allocations[12].read_mostly);
 }
 
+// Weights that a kernel has filled, and that are read from then on.
+TEST(Demand, WhatWasWrittenOnceAndReadSinceLeavesWithoutACopyInTheEnd) {
+  Aimless program(40, 16);
+  program.terms.read_mostly = true;
+  for (uint32_t item = 0; item < 40; ++item) program.Launch(item, /*writes=*/true);
+  const std::vector<uint32_t> order = Skewed(40, 4000);
+  for (size_t i = 0; i < 2000; ++i) program.Launch(order[i], /*writes=*/false);
+  const uint64_t left = program.left, clean = program.clean_left;
+  for (size_t i = 2000; i < 4000; ++i) program.Launch(order[i], /*writes=*/false);
+  EXPECT_GT(program.left, left + 100);
+  EXPECT_GT(program.clean_left - clean, (program.left - left) * 9 / 10);
+}
+
 TEST(Demand, AMissingDriverIsNotAskedForEver) {
   Aimless program(40, 16);
   for (const uint32_t item : Skewed(40, 1000)) program.Launch(item);

@@ -79,6 +79,20 @@ TEST_F(PlanJobTest, PartsThatDoNotPromiseMoreThanTheWholeTakesAreNotTried) {
   EXPECT_FALSE(MakeSchedule(input_).schedule->by_parts);
 }
 
+// Else a plan for the same ranges would be made again, as "whole", when this one turns out slower.
+TEST_F(PlanJobTest, GuessesThatCutNothingMakeNoPlanByParts) {
+  Allocation quarters[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    quarters[i].id = i + 2;
+    quarters[i].bytes = quarters[i].mapped_bytes = kQuarter;
+    input_.period.Add(&quarters[i]);
+    input_.period.seen.touches[i] = {i + 1, 0, 0, true, true};
+  }
+  const PlanOutput output = MakeSchedule(input_);
+  ASSERT_NE(output.schedule, nullptr) << output.why;
+  EXPECT_FALSE(output.schedule->by_parts);
+}
+
 TEST_F(PlanJobTest, PartsThatPromiseLittleAreBetterThanNoPlan) {
   input_.whole_seconds = 1e-9;
   const PlanOutput output = MakeSchedule(input_);
