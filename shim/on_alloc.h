@@ -94,8 +94,10 @@ CUresult OnMemFreeAsync(CUdeviceptr address, CUstream stream) {
   if (uint64_t start = 0, bytes = 0; IsTurned(address, &start, &bytes)) {
     return ReleaseInStreamOrder(address, stream, Row<id>::kPerThread);
   }
+  NativeSizes::Entry was;
+  const bool known = !CaptureOpen() && UnaccountNative(address, &was);
   const CUresult result = Row<id>::Real()(address, stream);
-  if (result == CUDA_SUCCESS && !CaptureOpen()) UnaccountNative(address);
+  if (known && result != CUDA_SUCCESS) Account(was);
   return result;
 }
 

@@ -69,10 +69,7 @@ CUresult TryNative(Device* device, CUdeviceptr* address, size_t bytes, WhyNative
   if (!PromiseBeside(device, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = real().cuMemAlloc_v2(address, bytes);
   if (result != CUDA_SUCCESS) return result;
-  if (g_native_sizes.Insert({*address, bytes, device->ordinal, packed, why, CallerOf(why)})) {
-    device->native.fetch_add(bytes, std::memory_order_relaxed);
-    if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
-  }
+  Account({*address, bytes, device->ordinal, packed, why, CallerOf(why)});
   Count(why, bytes);
   return result;
 }
@@ -199,20 +196,17 @@ CUresult ReleaseAllocation(CUdeviceptr address) {
     return real().cuMemFree_v2(address);
   }
   if (FreeTurned(address)) return CUDA_SUCCESS;
-  NativeSizes::Entry entry;
-  const bool known = g_native_sizes.Take(address, &entry);
+  NativeSizes::Entry was;
+  const bool known = UnaccountNative(address, &was);
   const CUresult result = real().cuMemFree_v2(address);
   if (!known) return result;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_DEINITIALIZED) {
-    g_native_sizes.Insert(entry);
+    Account(was);
     return result;
   }
-  if (Device* device = DeviceOf(entry.device)) {
-    device->native.fetch_sub(entry.bytes, std::memory_order_relaxed);
-    if (entry.packed) {
-      device->packed.fetch_sub(entry.bytes, std::memory_order_relaxed);
-      if (Watching()) device->small_frees.fetch_add(1, std::memory_order_relaxed);
-    }
+  Device* device = DeviceOf(was.device);
+  if (device != nullptr && was.packed && Watching()) {
+    device->small_frees.fetch_add(1, std::memory_order_relaxed);
   }
   return result;
 }
@@ -224,22 +218,25 @@ void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why) {
 }
 
 void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed) {
-  Device* device = CurrentDevice();
-  if (device == nullptr ||
-      !g_native_sizes.Insert({address, bytes, device->ordinal, packed, why, CallerOf(why)})) {
-    return;
-  }
-  device->native.fetch_add(bytes, std::memory_order_relaxed);
-  if (packed) device->packed.fetch_add(bytes, std::memory_order_relaxed);
+  const Device* device = CurrentDevice();
+  if (device == nullptr) return;
+  Account({address, bytes, device->ordinal, packed, why, CallerOf(why)});
 }
 
-void UnaccountNative(CUdeviceptr address) {
-  NativeSizes::Entry entry;
-  if (!g_native_sizes.Take(address, &entry)) return;
+void Account(const NativeSizes::Entry& entry) {
   Device* device = DeviceOf(entry.device);
-  if (device == nullptr) return;
-  device->native.fetch_sub(entry.bytes, std::memory_order_relaxed);
-  if (entry.packed) device->packed.fetch_sub(entry.bytes, std::memory_order_relaxed);
+  if (device == nullptr || !g_native_sizes.Insert(entry)) return;
+  device->native.fetch_add(entry.bytes, std::memory_order_relaxed);
+  if (entry.packed) device->packed.fetch_add(entry.bytes, std::memory_order_relaxed);
+}
+
+bool UnaccountNative(CUdeviceptr address, NativeSizes::Entry* was) {
+  if (!g_native_sizes.Take(address, was)) return false;
+  if (Device* device = DeviceOf(was->device)) {
+    device->native.fetch_sub(was->bytes, std::memory_order_relaxed);
+    if (was->packed) device->packed.fetch_sub(was->bytes, std::memory_order_relaxed);
+  }
+  return true;
 }
 
 bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes) {

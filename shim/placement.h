@@ -14,6 +14,7 @@
 #include "shim/device.h"
 #include "shim/findings.h"
 #include "shim/managed.h"
+#include "shim/native_sizes.h"
 #include "shim/tracker.h"
 
 namespace atp::shim {
@@ -27,7 +28,9 @@ void AccountNative(CUdeviceptr address, size_t bytes, WhyNative why, bool packed
 // The driver's answer to such a way, inside WithPatience: when memory is out, the log says once who
 // holds it.
 void SayIfPlainMemoryIsOut(CUresult result, size_t bytes, WhyNative why);
-void UnaccountNative(CUdeviceptr address);
+// Before the driver frees it: from then on another thread may be given the address. False: unknown.
+bool UnaccountNative(CUdeviceptr address, NativeSizes::Entry* was);
+void Account(const NativeSizes::Entry& entry);  // again, when the driver has refused
 
 // The program's allocation around an address in managed memory of ours. False: not ours.
 bool ProgramRange(uint64_t address, uint64_t* start, uint64_t* bytes);

@@ -156,9 +156,10 @@ bool Turn(Record* record) {
 
 void GiveBack(uint64_t address, const Turned& turned) {
   WaitForContext(turned.context);
+  NativeSizes::Entry was;
+  UnaccountNative(address, &was);
   real().cuMemUnmap(address, turned.mapped_bytes);
   real().cuMemAddressFree(address, turned.mapped_bytes);
-  UnaccountNative(address);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "shim/capture.h"
 #include "shim/lifecycle.h"
+#include "shim/on_alloc.h"
 #include "tests/shim/fake_real.h"
 
 namespace atp::shim {
@@ -152,6 +153,28 @@ TEST_F(PlacementTest, ArgumentsThatTheDriverRefusesReachIt) {
   FakeReal::calls.clear();
   PlaceAllocation(nullptr, 0);
   EXPECT_EQ(FakeReal::calls, std::vector<std::string>{"native"});
+}
+
+// Another thread may be given the address before the driver's free has returned.
+TEST_F(PlacementTest, AnAddressThatIsGivenOutAgainWhileItIsFreedIsCountedAsWhatItIsNow) {
+  constexpr CUdeviceptr kAddress = 0x7000000;
+  static CUresult answer;
+  g_real.cuMemFreeAsync = [](CUdeviceptr address, CUstream) {
+    if (answer == CUDA_SUCCESS) AccountNative(address, 3000, WhyNative::kPool);
+    return answer;
+  };
+  const auto free = [&](CUresult with) {
+    answer = with;
+    return OnMemFreeAsync<HookId::cuMemFreeAsync>(kAddress, nullptr);
+  };
+  AccountNative(kAddress, 1000, WhyNative::kPool);
+  EXPECT_EQ(free(CUDA_ERROR_INVALID_VALUE), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(UsageOf(*CurrentDevice()).native, 1000u) << "the driver has refused";
+  EXPECT_EQ(free(CUDA_SUCCESS), CUDA_SUCCESS);
+  EXPECT_EQ(UsageOf(*CurrentDevice()).native, 3000u);
+  NativeSizes::Entry last;
+  EXPECT_TRUE(UnaccountNative(kAddress, &last));
+  EXPECT_EQ(last.bytes, 3000u);
 }
 
 TEST_F(PlacementTest, DestroyingAContextForgetsItsMemory) {
