@@ -351,7 +351,7 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   if (drifted) known = std::move(seconds);
   const bool may_plan = !phase_->settled && !job_.busy();
   if (drifted && may_plan) {
-    RequestPlan(phase_, period_, lock, {nullptr, took});
+    RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * took});
   } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
              LinkIsAnother()) {
     RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * phase_->best_seconds});

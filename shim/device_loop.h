@@ -84,7 +84,7 @@ class DeviceLoop : private Traffic::Observer {
   }
   void RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock, Wanted wanted);
   void Plan(PhaseState* phase, Recorder::Period period, Wanted wanted);
-  bool LinkIsAnother() const;
+  bool LinkIsAnother();
   void KeepLastOfBefore();
   void JudgeLastOfBefore();
   void PlanRemembered(Lock& lock);

@@ -104,7 +104,7 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted)
 }
 
 // Than the one that the plan was made for.
-bool DeviceLoop::LinkIsAnother() const {
+bool DeviceLoop::LinkIsAnother() {
   constexpr double kMoved = 0.15;
   const policy::LinkRates &planned = schedule_->trace->link, now = traffic_.meter().Link();
   const auto moved = [](double a, double b) { return std::abs(a - b) > kMoved * b; };

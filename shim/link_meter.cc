@@ -70,7 +70,7 @@ std::vector<LinkMeter::Span> LinkMeter::Spans(int direction) const {
   return spans;
 }
 
-LinkMeter::Rates LinkMeter::Estimate(int direction) const {
+LinkMeter::Rates LinkMeter::Estimate(int direction) {
   const std::vector<Span> own = Spans(direction), other = Spans(1 - direction);
   std::vector<double> alone, duplex;         // bytes per second
   std::vector<std::array<double, 3>> mixed;  // nanoseconds alone, with the other one; bytes
@@ -95,17 +95,20 @@ LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   rates.alone = Quantile(std::move(alone), 0.75);
   rates.duplex = Quantile(std::move(duplex), 0.5);
   if (rates.duplex == 0 && rates.alone > 0) rates.duplex = DuplexOf(mixed, rates.alone);
+  double& last_duplex = directions_[direction].duplex;
+  if (rates.duplex == 0) rates.duplex = last_duplex;
   if (rates.alone > 0) rates.duplex = std::min(rates.duplex, rates.alone);
+  last_duplex = rates.duplex;
   return rates;
 }
 
-policy::LinkRates LinkMeter::Known() const {
+policy::LinkRates LinkMeter::Known() {
   const Rates in = ToDevice(), out = ToHost();
   const bool measured = in.alone > 0 || out.alone > 0 || (in.duplex > 0 && out.duplex > 0);
   return measured ? Link() : assumed_;
 }
 
-policy::LinkRates LinkMeter::Link() const {
+policy::LinkRates LinkMeter::Link() {
   const LinkMeter::Rates in = ToDevice(), out = ToHost();
   if (in.alone == 0 && out.alone == 0 && assumed_.h2d > 0) return assumed_;
   const auto either = [](double a, double b) { return a > 0 ? a : b; };

@@ -40,14 +40,15 @@ class LinkMeter {
   // its processor time), so the rate alone is what the faster quarter reaches; the rate of both is
   // the median of the moves beside which the other direction was busy, because there some of the
   // fastest had the link to themselves while the driver was busy with the other; where no move has
-  // it busy all along, of what moves took beyond the part by themselves.
-  Rates ToDevice() const { return Estimate(1); }
-  Rates ToHost() const { return Estimate(0); }
+  // it busy all along, of what moves took beyond the part by themselves. A plan that moves in one
+  // direction only shows nothing of both: then what was last seen of them holds.
+  Rates ToDevice() { return Estimate(1); }
+  Rates ToHost() { return Estimate(0); }
   // Both for the planner; what has not been measured is guessed from what has.
-  policy::LinkRates Link() const;
+  policy::LinkRates Link();
   // What an earlier run has measured holds until this one knows better.
   void Assume(const policy::LinkRates& link) { assumed_ = link; }
-  policy::LinkRates Known() const;  // measured or assumed; 0 = neither
+  policy::LinkRates Known();  // measured or assumed; 0 = neither
 
  private:
   static constexpr size_t kRing = 512;  // moves remembered a direction
@@ -59,10 +60,11 @@ class LinkMeter {
     std::array<Span, kRing> ring;
     uint64_t count = 0;
     uint64_t last_end = 0;
+    double duplex = 0;  // when it was last estimated; 0 = never
   };
 
   std::vector<Span> Spans(int direction) const;
-  Rates Estimate(int direction) const;
+  Rates Estimate(int direction);
 
   std::array<Direction, 2> directions_{};
   Log log_;

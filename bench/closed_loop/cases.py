@@ -87,7 +87,7 @@ CASES = {case.name: case for case in (
          full=words("--layers 48 --width 1024 --hidden 2816 --vocabulary 8192"), grows_by="--layers"),
     Case("decode", "decode", steps="--tokens", growing=True, allowed=1.10,
          quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64 --prompt 32"),
-         full=words("--layers 11 --width 2048 --heads 16 --batch 2 --context 1024 --prompt 512"), grows_by="--layers"),
+         full=words("--layers 11 --width 2048 --heads 16 --batch 1 --context 2048 --prompt 1152"), grows_by="--layers"),
     # Measured from the ninth token on: until then some experts are used for the first time, which the best pinning knows in advance.
     Case("moe", "decode", steps="--tokens", periodic=False, judged="pinned", allowed=1.10, oversubscriptions=(FITS, 1.5, 2.0, 4.0),
          modelled=False, smoke=False, learns=8, iterations=32,

@@ -72,6 +72,18 @@ TEST(LinkMeter, AMixTellsAllFour) {
   EXPECT_NEAR(link.meter.ToHost().duplex, 24e9, 1.5e9);
 }
 
+// A plan that evicts nothing fills the ring with fetches; the next plan, if it evicts, has to know
+// what that costs.
+TEST(LinkMeter, WhatBothDirectionsReachIsNotForgottenWhileOneOfThemRests) {
+  Link link;
+  link.Run(40'000'000, true, true);
+  ASSERT_NEAR(link.meter.Link().duplex_h2d, 12e9, 0.3e9);
+  link.Run(400'000'000, true, false);  // about 1,200 moves
+  EXPECT_NEAR(link.meter.Link().h2d, 25e9, 0.3e9);
+  EXPECT_NEAR(link.meter.Link().duplex_h2d, 12e9, 0.3e9);
+  EXPECT_NEAR(link.meter.Link().duplex_d2h, 24e9, 0.5e9);
+}
+
 // As where evictions are put off while launches wait (policy/flow.h).
 TEST(LinkMeter, ADirectionThatComesAndGoesWithinEachMoveOfTheOtherTellsTheDuplexRate) {
   LinkMeter meter;
