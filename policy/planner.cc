@@ -266,8 +266,8 @@ void OfferGreedy(const Task& task, const Variant& variant, Best* best) {
   size_t spent = 0;  // a greedy plan that asks for so many repairs is not worth them
   const bool made = table.Build(kRounds, [&](size_t moves) {
     best->Spend(moves / kRepairsForAMove);
-    spent += moves / kRepairsForAMove;
-    return variant.fallback || (best->MaySpendMore() && 4 * spent < 3 * best->most_work());
+    spent += moves / kRepairsForAMove + task.trace.launches.size();
+    return variant.fallback || (best->MaySpendMore() && 2 * spent < best->most_work());
   });
   if (!made) return;
   if (variant.fallback || task.options.turnaround_seconds <= 0) return best->Offer(table.layout());
@@ -335,7 +335,9 @@ void Search(const Task& task, Best* best) {
   OfferGreedy(task, variants[0], best);
   const bool link_bound = !few && LinkBound(task, *best, 1.1);
   const double worth = few ? kWorthIfShort : link_bound ? kWorthIfLinkBound : kWorth;
-  auto enough = [&](double share) { return best->Within(share) || !best->MaySpendMore(); };
+  auto enough = [&](double share) {  // never nothing
+    return best->layout() && (best->Within(share) || !best->MaySpendMore());
+  };
   auto greedy = [&](bool late) {
     for (size_t i = 1; i < variants.size(); ++i) {
       const Variant& variant = variants[i];

@@ -53,7 +53,10 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
     phase->best_seconds = 0;
   }
   if (phase->settled) return;
-  if (made.schedule == nullptr) return GiveUp(phase, made.why.c_str());
+  if (made.schedule == nullptr) {
+    if (phase->schedule == nullptr || made.grown) return GiveUp(phase, made.why.c_str());
+    return record_.Note(false, "no other plan: %s; the one that runs goes on", made.why.c_str());
+  }
   phase->schedule = std::move(made.schedule);
   ++statistics_.plans;
   LogPlan(*phase->schedule);

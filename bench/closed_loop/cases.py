@@ -98,7 +98,7 @@ CASES = {case.name: case for case in (
          full=words("--layers 11 --width 1024 --heads 8 --sequence 32 --buckets 8"), grows_by="--layers"),
     Case("ddp", "train_ddp", smoke=False, ranks=4, oversubscriptions=(1.5,), allowed=1.10,
          quick=words("--layers 2 --width 512 --heads 8 --sequence 16 --exchange 256"),
-         full=words("--layers 8 --width 1024 --heads 8 --sequence 32")),
+         full=words("--layers 8 --width 1024 --heads 8 --sequence 32 --exchange 512")),
     Case("stencil", "stencil", smoke=False,
          quick=words("--slabs 16 --planes 16 --edge 256"),
          full=words("--slabs 33 --planes 32 --edge 512"), grows_by="--slabs"),

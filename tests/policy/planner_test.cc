@@ -404,5 +404,22 @@ TEST(Planner, ReachesTheBoundOnPublishedTraces) {
   EXPECT_LE(b.period_seconds / BoundClosed(inception, inception.device_bytes), 1.03);
 }
 
+// Gradients are averaged over processes piece by piece: choosing victims for each of so many short
+// launches and repairing the result took all the work that planning may take, and what moves least
+// was not tried any more: no plan.
+TEST(Planner, FindsAPlanWhereTheFirstWayAsksForTooMuchWork) {
+  const Trace trace = ReadTestTrace("ddp.jsonl");
+  Bytes footprint = 0;
+  for (const Tensor& tensor : trace.tensors) footprint += tensor.bytes;
+  for (const double share : {0.5, 0.6, 0.66, 0.7, 0.8}) {
+    PlanOptions options;
+    options.memory = static_cast<Bytes>(share * static_cast<double>(footprint));
+    const Plan plan = MakePlan(trace, options);
+    ASSERT_TRUE(plan.feasible) << share << ": " << plan.why;
+    EXPECT_LE(plan.period_seconds, 1.005 * BoundClosed(trace, options.memory)) << share;
+    ExpectValid(trace, plan, options.memory);
+  }
+}
+
 }  // namespace
 }  // namespace atp::policy
