@@ -34,7 +34,7 @@ class Demand::EvictMover : public Mover {
     Action& action = move_.action;
     if (action.allocation == nullptr) return;
     const bool duplicated = action.clean && d_->observer_->IsDuplicated(action);
-    action.allocation->read_mostly |= action.clean;
+    if (action.clean) SetReadMostly(action.allocation, true);
     const uint64_t address = action.allocation->address + action.offset;
     calling_ = true;
     lock.unlock();

@@ -152,15 +152,17 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   if (mode_ != Mode::kFits) residency_.Remove(allocation);
 }
 
-// Takes the lock, and sees first what others have left. While no plan runs, and nothing that the
-// launch needs has to be fetched, nothing has to be decided before it is submitted: then a thread
-// that finds the lock taken, or more left than it should spend its time on, leaves its launch there
-// too and goes on: false. Where there is no room for it any more it is not seen at all: what
+// Takes the lock, and sees first what others have left. False: the launch may go, without it. While
+// a plan runs, that is one for which the plan has nothing to do. While none runs, and nothing that
+// the launch needs has to be fetched, nothing has to be decided before it is submitted: then a
+// thread that finds the lock taken, or more left than it should spend its time on, leaves its
+// launch there too and goes on. Where there is no room for it any more it is not seen at all: what
 // launches that fast from several threads has no period. The thread has to come in where it plays
 // the movers (their clocks follow its own), and with launches of more touches than the inbox takes.
 bool DeviceLoop::Enter(const LaunchView& launch, Lock& lock) {
-  const bool decides = turns_ || planned_.load(std::memory_order_relaxed) ||
-                       launch.touch_count > LaunchInbox::kTouches;
+  const bool planned = planned_.load(std::memory_order_relaxed);
+  if (planned && !turns_ && !lock.try_lock() && Pass(launch)) return false;
+  const bool decides = turns_ || planned || launch.touch_count > LaunchInbox::kTouches;
   if (!decides && lock.try_lock() && TakeInbox(lock)) return mode_ == Mode::kWatch;
   if (!decides && (!demand_.serving() || demand_.NeedsNothing(launch))) {
     inbox_.Put(launch);
@@ -225,24 +227,29 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (!streams_.Remember(launch.stream, launch.per_thread)) return TurnOff(kTooManyStreams, lock);
 
   if (schedule_ == nullptr) PlanRemembered(lock);
+  const bool stepped = Step(launch.signature);
   const policy::PeriodState state = detector_.Feed(launch.signature);
-  Follow(launch.signature, lock);
+  Follow(launch.signature, stepped, lock);
   if (schedule_ == nullptr) PlanKnownShape(launch.signature, lock);
   if (schedule_ == nullptr) plain_.Launch(launch);
-  if (state.locked && state.position == 0) AtPeriodStart(state, lock);
+  // Where others have passed already, it is too late for another plan to begin with this launch.
+  uint32_t position = position_;
+  if (state.locked && state.position == 0 && place_.CloseAt(position)) {
+    AtPeriodStart(state, lock);
+    position = position_;
+  }
   if (mode_ == Mode::kOff) return;
   Keep(launch, lock);
   if (happened != happened_) return;
   if (schedule_ == nullptr) return ServeOnDemand(launch, lock);
   if (!traffic_.active()) return;
-  if (position_ == 0) {
+  if (position == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
                        managed_bytes_, NativeBytes(device_)});
   }
 
   // Others may launch while this thread waits.
   const uint64_t generation = generation_, period = period_;
-  const uint32_t position = position_;
   HoldForFetches(launch, period, position, lock);
   if (generation != generation_ || !traffic_.active()) return;
   launched_.generation = generation;
@@ -259,6 +266,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   const bool last = position + 1 == schedule_->length;
   if (!launched_.flagged && !timer_.measuring() && !last)
     launched_.generation = 0;  // nothing follows
+  OpenPlace(generation, position);
 }
 
 // Waits until `done`, or until the plan that it is a question of has ended. False: too long.
@@ -308,8 +316,8 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
 // The program is followed by the plan's own launches: what the detector calls the phase may change
 // while they go on (a longer period is found around it). A planned phase that has just ended and
 // begins again is taken up without waiting for the detector.
-void DeviceLoop::Follow(uint64_t signature, Lock& lock) {
-  if (schedule_ != nullptr) {
+void DeviceLoop::Follow(uint64_t signature, bool stepped, Lock& lock) {
+  if (schedule_ != nullptr && !stepped) {
     position_ = position_ + 1 == schedule_->length ? 0 : position_ + 1;
     if (schedule_->signatures[position_] != signature) {
       Break();
@@ -386,6 +394,7 @@ void DeviceLoop::AtPeriodStart(const policy::PeriodState& state, Lock& lock) {
 // have just run without a plan.
 void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   const bool replaces = schedule_ != nullptr;
+  ClosePlace();
   if (replaces && phase == phase_) {
     KeepLastOfBefore();
   } else {
@@ -451,7 +460,7 @@ bool DeviceLoop::IsDuplicated(const Action& action) {
 void DeviceLoop::EndReadMostly(Allocation* allocation, Lock& lock) {
   // A mover that is inside the driver may be about to advise it again.
   AwaitQuiet(lock);
-  allocation->read_mostly = false;
+  SetReadMostly(allocation, false);
   hints_.EndReadMostly(allocation->address, allocation->mapped_bytes);
   residency_.Collapse(allocation);
 }
@@ -459,6 +468,7 @@ void DeviceLoop::EndReadMostly(Allocation* allocation, Lock& lock) {
 // The phase has ended, or what it uses is gone. Its state is kept.
 void DeviceLoop::Break() {
   ++statistics_.breaks;
+  ClosePlace();
   traffic_.Deactivate();
   timer_.Drop();
   schedule_.reset();
@@ -466,32 +476,6 @@ void DeviceLoop::Break() {
   phase_ = nullptr;
   plain_.Forget();
   record_.Broken();
-}
-
-void DeviceLoop::OnStreamDestroy(CUstream stream) {
-  Lock lock(traffic_.mutex());
-  EmptyInbox(lock);
-  streams_.Forget(stream);
-}
-
-void DeviceLoop::BeforeWait(Wait kind, CUstream stream, bool per_thread, CUevent event) {
-  if (!turns_ || mode_.load(std::memory_order_relaxed) != Mode::kWatch) return;
-  Lock lock(traffic_.mutex());
-  if (!traffic_.active() && !demand_.serving()) return;
-  const LaunchMark mark = streams_.Awaited(kind, stream, per_thread, event);
-  if (mark.count > 0) executor_->AwaitEvents(lock, {mark.events.data(), mark.count});
-}
-
-bool DeviceLoop::WaitForProgram() {
-  if (mode_.load(std::memory_order_relaxed) != Mode::kWatch) return false;
-  Lock lock(traffic_.mutex());
-  if (!traffic_.active()) return false;
-  const std::vector<CUevent> events = streams_.Everything();
-  if (events.empty()) return false;
-  if (turns_) executor_->AwaitEvents(lock, events);
-  lock.unlock();
-  return std::all_of(events.begin(), events.end(),
-                     [&](CUevent event) { return hints_.Synchronize(event); });
 }
 
 }  // namespace atp::shim

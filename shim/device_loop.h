@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loop of one device: watches its launches, finds their period, has it planned, and lets the
 // movers execute the plan. Any thread; one lock (the traffic's), never held across a driver call
-// that may block. A launch waits for the lock only while a plan runs: it must know then what is to
-// happen before it. Otherwise it leaves itself in an inbox when the lock is taken.
+// that may block. A launch waits for the lock only where something is to happen before it or behind
+// it. Otherwise, when the lock is taken, it leaves itself in an inbox, or passes in the plan that
+// runs (plan_place.h).
 #pragma once
 
 #include <cuda.h>
@@ -28,6 +29,7 @@
 #include "shim/phase_states.h"
 #include "shim/plain_clock.h"
 #include "shim/plan_job.h"
+#include "shim/plan_place.h"
 #include "shim/program_streams.h"
 #include "shim/recorder.h"
 #include "shim/residency.h"
@@ -48,6 +50,7 @@ class DeviceLoop : private Traffic::Observer {
   bool WaitForProgram();
   void OnStreamDestroy(CUstream stream);
   void Stop();
+  bool planned() const { return planned_.load(std::memory_order_relaxed); }  // any thread
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -68,7 +71,12 @@ class DeviceLoop : private Traffic::Observer {
   void Keep(const LaunchView& launch, Lock& lock);
   bool StartWatching();
   void StartExecutor();
-  void Follow(uint64_t signature, Lock& lock);
+  bool Pass(const LaunchView& launch);
+  bool Step(uint64_t signature);
+  void Settle(uint32_t newest);
+  void ClosePlace() { Settle(place_.Close(position_)); }
+  void OpenPlace(uint64_t generation, uint32_t position);
+  void Follow(uint64_t signature, bool stepped, Lock& lock);
   void Shift(uint64_t signature);
   void AtPlannedPeriod(Lock& lock);
   void AtPeriodStart(const policy::PeriodState& state, Lock& lock);
@@ -136,7 +144,8 @@ class DeviceLoop : private Traffic::Observer {
   LastLaunches last_{};                           // signatures
   PhaseState* phase_ = nullptr;                   // the one that `schedule_` is for
   std::shared_ptr<const Schedule> schedule_;
-  uint32_t position_ = 0;  // of the last launch, in the schedule
+  uint32_t position_ = 0;  // of the last launch, in the schedule; but for those that passed
+  PlanPlace place_;        // while open, the plan is `schedule_`
   uint64_t period_ = 0;    // since the schedule was adopted
   ProgramStreams streams_;
 

@@ -102,6 +102,7 @@ void DeviceLoop::LetGo(const char* what, Lock& lock) {
 }
 
 void DeviceLoop::TurnOff(const char* why, Lock& lock) {
+  ClosePlace();
   traffic_.Deactivate();
   demand_.Stop();
   schedule_.reset();
@@ -120,6 +121,7 @@ void DeviceLoop::TurnOff(const char* why, Lock& lock) {
 void DeviceLoop::Stop() {
   Lock lock(traffic_.mutex());
   if (mode_ == Mode::kFits) return;
+  ClosePlace();
   traffic_.Deactivate();
   demand_.Stop();
   mode_ = Mode::kOff;

@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,10 +28,18 @@ struct Allocation {
   // Of the loop, under its lock: between LoopOnAlloc and LoopOnFree; some range of it has been
   // advised ReadMostly; how often a write came after all.
   bool shown = false;
-  bool read_mostly = false;
+  bool read_mostly = false;  // set by SetReadMostly: read without the lock too
   uint8_t read_mostly_broken = 0;
   uint8_t served = 0;  // what demand.h says of it; read without the lock, as an atomic
 };
+
+inline void SetReadMostly(Allocation* allocation, bool is) {
+  std::atomic_ref(allocation->read_mostly).store(is, std::memory_order_relaxed);
+}
+// Any thread, without the lock.
+inline bool IsReadMostly(Allocation* allocation) {
+  return std::atomic_ref(allocation->read_mostly).load(std::memory_order_relaxed);
+}
 
 struct Touch {
   Allocation* allocation = nullptr;

@@ -49,7 +49,7 @@ class EvictMover : public Mover {
     const uint64_t address = action_.allocation->address + action_.offset;
     const bool duplicated =
         action_.clean && t_->observer_ != nullptr && t_->observer_->IsDuplicated(action_);
-    action_.allocation->read_mostly |= action_.clean;
+    if (action_.clean) SetReadMostly(action_.allocation, true);
     lock.unlock();
     begin_ns_ = t_->port().NowNs();
     result_ = action_.clean ? t_->port().Drop(index_, address, action_.bytes, duplicated)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/program_streams.h"
 
+#include <algorithm>
+
 namespace atp::shim {
 
 bool ProgramStreams::Remember(CUstream stream, bool per_thread) {
@@ -9,11 +11,28 @@ bool ProgramStreams::Remember(CUstream stream, bool per_thread) {
   }
   if (streams_.size() == LaunchMark::kMaxStreams) return false;
   streams_.push_back({stream, per_thread});
+  Show();
   return true;
 }
 
 void ProgramStreams::Forget(CUstream stream) {
   std::erase_if(streams_, [&](const Stream& s) { return s.handle == stream; });
+  Show();
+}
+
+void ProgramStreams::Show() {
+  for (size_t i = 0; i < shown_.size(); ++i) {
+    const bool is = i < streams_.size();
+    shown_[i].store(is ? Key(streams_[i].handle, streams_[i].per_thread) : 0,
+                    std::memory_order_relaxed);
+  }
+}
+
+bool ProgramStreams::Knows(CUstream stream, bool per_thread) const {
+  const uint64_t key = Key(stream, per_thread);
+  return std::any_of(shown_.begin(), shown_.end(), [&](const std::atomic<uint64_t>& shown) {
+    return shown.load(std::memory_order_relaxed) == key;
+  });
 }
 
 void ProgramStreams::RecordOnFirst(CUevent event) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The streams on which the program launches on one device, and events behind what it has submitted
-// there. The lock of the loop is held.
+// there. The lock of the loop is held, unless said otherwise.
 #pragma once
 
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "shim/hints.h"
@@ -20,6 +21,7 @@ class ProgramStreams {
   // False when there would be more than LaunchMark::kMaxStreams.
   bool Remember(CUstream stream, bool per_thread);
   void Forget(CUstream stream);
+  bool Knows(CUstream stream, bool per_thread) const;  // any thread, without the lock
   bool empty() const { return streams_.empty(); }
   // Records an event behind everything submitted on the first stream.
   void RecordOnFirst(CUevent event);
@@ -38,8 +40,15 @@ class ProgramStreams {
   };
   bool Record(CUevent* event, const Stream& stream);
 
+  // Never 0. Handles are addresses, or small numbers.
+  static uint64_t Key(CUstream stream, bool per_thread) {
+    return (reinterpret_cast<uint64_t>(stream) << 1 | (per_thread ? 1 : 0)) + 1;
+  }
+  void Show();
+
   DriverHints* hints_;
   std::vector<Stream> streams_;
+  std::array<std::atomic<uint64_t>, LaunchMark::kMaxStreams> shown_{};  // their keys; 0 = none
   std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
   CUevent legacy_ = nullptr;
 };

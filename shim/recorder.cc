@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "shim/functions.h"
 
@@ -135,6 +136,21 @@ void Recorder::Record(const LaunchView& launch) {
     touches_[at++ % kTouches] = {t.allocation->id, t.offset, t.bytes, t.reads, t.writes};
   }
   touched_ = at;
+}
+
+void Recorder::Repeat(uint32_t length) {
+  Entry entry = entries_[(launches_ - length) % kLaunches];
+  if (entry.newest == 0 && touched_ - entry.first_touch <= kTouches) {
+    const uint64_t from = std::exchange(entry.first_touch, touched_);
+    for (uint32_t k = 0; k < entry.touch_count; ++k) {
+      touches_[touched_++ % kTouches] = touches_[(from + k) % kTouches];
+    }
+  } else {  // found in its arguments again, as long as those are known
+    if (entry.newest == 0) entry.argument_bytes = 0;
+    entry.newest = std::max<uint64_t>(entry.newest, 1);
+    entry.first_touch = touched_;
+  }
+  entries_[launches_++ % kLaunches] = entry;
 }
 
 void Recorder::RecordArguments(const LaunchArguments& arguments, Entry* entry) {

@@ -26,6 +26,8 @@ class Recorder {
   static constexpr uint32_t kArgumentBytes = 1u << 24;  // of all launches remembered
 
   void Record(const LaunchView& launch);
+  // One that nobody has looked at, like the one `length` launches ago, for all that is known.
+  void Repeat(uint32_t length);
 
   struct Period {
     static constexpr uint32_t kNowhere = UINT32_MAX;

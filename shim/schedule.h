@@ -65,6 +65,13 @@ struct Schedule {
   double bound_seconds = 0;  // bound_safe of the trace as the shim sees it
 
   static constexpr uint32_t kNotFlagged = UINT32_MAX;
+
+  // The launch at this position has nothing to wait for, nothing waits for it, and it neither
+  // begins the period nor ends it. False beyond the end.
+  bool IsIdle(uint64_t position) const {
+    return position > 0 && position + 1 < length && flag_index[position] == kNotFlagged &&
+           fetch_cut[position] == fetch_cut[position - 1];
+  }
 };
 
 // Pieces larger than `piece_bytes` are cut, so that a device-wide synchronisation of the program

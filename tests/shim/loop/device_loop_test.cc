@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -119,6 +120,20 @@ class DeviceLoopTest : public testing::Test {
     for (int i = 0; i < 1200; ++i) Launch(next() % 4, 0x10);
   }
 
+  // Periods of 16, in which every other launch is of a tensor that stays on the device, so that it
+  // has nothing to wait for.
+  static constexpr uint64_t kPeriod = 16;
+  static void LaunchAt(uint64_t position, uintptr_t stream) {
+    Launch(position % 2 == 1 ? 800 : 801 + position / 2 % 7, stream);
+  }
+  static void RunByLongPlan() {
+    LaunchAt(1, 0x20);  // both streams are known
+    for (int more = 4; more > 0; more -= loop_->planned()) {
+      for (uint64_t at = 0; at < kPeriod; ++at) LaunchAt(at, 0x10);
+    }
+    ASSERT_TRUE(loop_->planned());
+  }
+
   static inline DeviceLoop* loop_ = nullptr;
   static inline std::vector<Record*> tensors_;
 };
@@ -206,6 +221,63 @@ TEST_F(DeviceLoopTest, APlannedLaunchWhoseMemoryDoesNotComeHoldsNobodyElseUp) {
   std::thread([] { Launch(999, 0x20); }).join();
   link_is_stuck = false;
   planned.join();
+}
+
+// While a thread is inside with the lock, behind its launch, another one's next launch goes out;
+// and more than one in a period, so that those are no breach of the plan.
+TEST_F(DeviceLoopTest, InAPlanALaunchThatHasNothingToWaitForPassesTheLock) {
+  RunByLongPlan();
+  unsigned most = 0;
+  for (int period = 0; period < 100 && most < 2; ++period) {
+    ASSERT_TRUE(loop_->planned());
+    unsigned passed = 0;
+    for (uint64_t at = 0; at < kPeriod; at += 2) {
+      std::atomic<bool> gone{false};
+      std::thread other;
+      const auto launch_other = [&] {
+        other = std::thread([&] {
+          LaunchAt(at + 1, 0x20);
+          gone = true;
+        });
+      };
+      if (at > 0) {
+        in_event_record = [&] {
+          launch_other();
+          for (int wait = 0; wait < 5000 && !gone; ++wait) std::this_thread::yield();
+          if (gone) ++passed;
+        };
+      }
+      LaunchAt(at, 0x10);
+      in_event_record = nullptr;
+      if (!other.joinable()) launch_other();
+      other.join();
+    }
+    most = std::max(most, passed);
+  }
+  EXPECT_GE(most, 2u);
+  EXPECT_TRUE(loop_->planned());
+}
+
+// Four threads take turns as the plan says, while the movers work, and others look in between.
+TEST_F(DeviceLoopTest, ThreadsThatTakeTurnsKeepToThePlan) {
+  RunByLongPlan();
+  std::atomic<uint64_t> turn{0};
+  constexpr uint64_t kTurns = 100 * kPeriod;
+  prefetches = 0;
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t mine = t; mine < kTurns; mine += 4) {
+        while (turn != mine) std::this_thread::yield();
+        LaunchAt(mine % kPeriod, 0x10 + 0x10 * (t % 2));
+        ++turn;
+        if (mine % 64 == t) loop_->BeforeWait(Wait::kContext, nullptr, false, nullptr);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(prefetches, 100u);
+  EXPECT_TRUE(loop_->planned());
 }
 
 }  // namespace

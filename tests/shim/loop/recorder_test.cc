@@ -29,6 +29,46 @@ TEST(Recorder, APeriodHasTheSignaturesOfItsLaunchesInOrder) {
   EXPECT_EQ(period.signatures, (std::vector<uint64_t>{7, 8}));
 }
 
+// Launches that have passed unseen are like those of the period before.
+TEST(Recorder, ALaunchThatNobodyHasSeenIsLikeTheOneAPeriodAgo) {
+  Allocation a, b;
+  a.id = 1;
+  b.id = 2;
+  a.bytes = a.mapped_bytes = b.bytes = b.mapped_bytes = kGranule;
+  Touch of_a, of_b;
+  of_a.allocation = &a;
+  of_b.allocation = &b;
+  of_b.writes = false;
+  Recorder recorder;
+  recorder.Record(View(7, &of_a));
+  recorder.Record(View(8, &of_b));
+  recorder.Record(View(7, &of_a));
+  recorder.Repeat(2);
+  const Recorder::Period period = recorder.Last(2, {}, {{1, &a}, {2, &b}});
+  ASSERT_TRUE(period.usable);
+  EXPECT_EQ(period.signatures, (std::vector<uint64_t>{7, 8}));
+  ASSERT_EQ(period.seen.touches.size(), 2u);
+  EXPECT_EQ(period.allocations[period.seen.touches[1].allocation], &b);
+  EXPECT_FALSE(period.seen.touches[1].writes);
+}
+
+// ... also when what the program launched since has taken the memory of what was touched then.
+TEST(Recorder, TouchesForgottenMeanwhileMakeNoPeriod) {
+  Allocation a;
+  a.id = 1;
+  a.bytes = a.mapped_bytes = kGranule;
+  std::vector<Touch> touches(kMaxTouches);
+  for (Touch& touch : touches) touch.allocation = &a;
+  Recorder recorder;
+  recorder.Record(View(7, touches.data()));
+  LaunchView large = View(8, touches.data());
+  large.touch_count = touches.size();
+  const auto between = static_cast<uint32_t>(Recorder::kTouches / touches.size());
+  for (uint32_t i = 0; i < between; ++i) recorder.Record(large);
+  recorder.Repeat(between + 1);
+  EXPECT_FALSE(recorder.Last(1, {}, {{1, &a}}).usable);
+}
+
 // By them sight knows how far launches of other sizes reach.
 TEST(Recorder, APeriodKnowsTheThreadsAndScalarsOfItsLaunchesButNotTheirPointers) {
   Allocation a;
