@@ -12,6 +12,7 @@
 #include "ptx/reach.h"
 #include "shim/functions.h"
 #include "shim/kernel_images.h"
+#include "shim/native_sizes.h"
 #include "shim/parsed_texts.h"
 
 namespace atp::shim {
@@ -70,9 +71,13 @@ class Reaches {
     std::string key = KeyOf(launch, codes);
     if (known_.size() >= kMost && known_.count(key) == 0) known_.clear();
     const auto [at, added] = known_.try_emplace(std::move(key));
-    if (added) at->second = Find(launch, codes);
+    if (added) {
+      at->second = Find(launch, codes);
+      ++found_;
+    }
     return at->second;
   }
+  size_t found() const { return found_; }
 
  private:
   static std::string KeyOf(const LaunchedAs& launch, const Codes& codes) {
@@ -114,6 +119,7 @@ class Reaches {
 
   Library library_;
   std::unordered_map<std::string, std::vector<ptx::Reach>> known_;
+  size_t found_ = 0;  // by running code
 };
 
 template <typename T>
@@ -173,6 +179,19 @@ Reaches& TheReaches() {
   return *reaches;
 }
 
+// Pointers to plain memory too: launches that differ in them reach equally far.
+void AddPlainPointers(LaunchedAs* launch) {
+  for (const Parameter& parameter : launch->info->parameters) {
+    const uint32_t at = parameter.offset;
+    if (parameter.bytes != 8 || at % 8 != 0 || at + 8 > launch->arguments.size()) continue;
+    NativeSizes::Entry entry;
+    if (!g_native_sizes.Find(WordAt<uint64_t>(launch->arguments, at), &entry)) continue;
+    if (std::find(launch->pointers.begin(), launch->pointers.end(), at) == launch->pointers.end()) {
+      launch->pointers.push_back(at);
+    }
+  }
+}
+
 void FindOne(size_t i, unsigned ahead, Recorder::Period* period) {
   using Period = Recorder::Period;
   const Period::Launched& launched = period->launched[i];
@@ -183,13 +202,16 @@ void FindOne(size_t i, unsigned ahead, Recorder::Period* period) {
   LaunchedAs as{launched.info, launched.shape, {}, {}};
   const char* first = bytes + launched.first_argument;
   as.arguments.assign(first, first + launched.argument_bytes);
-  std::vector<uint32_t> touches;
+  std::vector<uint32_t> touches;  // of each pointer, but for the last ones
+  bool wanted = false;
   for (uint32_t t = launch.first_touch; t < launch.first_touch + launch.touch_count; ++t) {
-    if (period->seen.touches[t].bytes > 0 || period->pointer_at[t] == Period::kNowhere) continue;
+    if (period->pointer_at[t] == Period::kNowhere) continue;
     touches.push_back(t);
     as.pointers.push_back(period->pointer_at[t]);
+    wanted |= period->seen.touches[t].bytes == 0;
   }
-  if (touches.empty()) return;
+  if (!wanted) return;
+  AddPlainPointers(&as);
   const std::vector<ptx::Reach> now = TheReaches().Of(as);
   if (now.empty()) return;
   std::vector<ptx::Reach> later;
@@ -199,24 +221,26 @@ void FindOne(size_t i, unsigned ahead, Recorder::Period* period) {
     later = TheReaches().Of(next);
     period->grows = true;
   }
-  for (size_t k = 0; k < now.size(); ++k) {
-    if (!now[k].known) continue;
+  for (size_t k = 0; k < touches.size(); ++k) {
+    policy::SeenTouch& touch = period->seen.touches[touches[k]];
+    if (touch.bytes > 0 || !now[k].known) continue;
     Extent extent{now[k].begin, now[k].end};
     if (!later.empty() && later[k].known) {
       const int64_t moved = WordAt<int64_t>(next.arguments, as.pointers[k]) -
                             WordAt<int64_t>(as.arguments, as.pointers[k]);
       extent = Join(extent, {later[k].begin + moved, later[k].end + moved});
     }
-    policy::SeenTouch& touch = period->seen.touches[touches[k]];
     Apply(extent, period->seen.allocations[touch.allocation], &touch);
   }
 }
 
 }  // namespace
 
-void FindReaches(unsigned ahead, Recorder::Period* period) {
+size_t FindReaches(unsigned ahead, Recorder::Period* period) {
   std::lock_guard lock(reaches_mutex);
+  const size_t before = TheReaches().found();
   for (size_t i = 0; i < period->launched.size(); ++i) FindOne(i, ahead, period);
+  return TheReaches().found() - before;
 }
 
 }  // namespace atp::shim

@@ -43,7 +43,7 @@ def arguments():
     parser.add_argument("--size", choices=("quick", "full"), help="size of the programs")
     parser.add_argument("--iterations", type=int, help=f"iterations of each run (default {ITERATIONS}, and what a case needs)")
     parser.add_argument("--band", action="append", choices=(*BAND, "all"), help="with this change of assumed costs (may be repeated)")
-    parser.add_argument("--threads", type=int, metavar="RUNS", help="instead: movers on real threads, with delays at random calls, so many times")
+    parser.add_argument("--threads", type=int, metavar="RUNS", help="instead: movers on real threads, so many times, and ten times as often with delays at random calls")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases run at the same time")
     parser.add_argument("--out", type=Path, help="folder for traces, logs and statistics (default: BUILD/closed_loop)")
     return parser.parse_args()
@@ -103,8 +103,8 @@ def print_threads(runner, truths, options):
         print(json.dumps(rows, indent=1))
     else:
         for row in rows:
-            print(f"{row['case']:<12} {row['runs']} runs  median {row['threads_ms']:.3f} ms, on lanes {row['lanes_ms']:.3f} ms, "
-                  f"ratio {row['ratio']:.3f}, results {'identical' if row['identical'] else 'DIFFER'}")
+            print(f"{row['case']:<12} {row['runs']} runs  median {row['threads_ms']:.3f} ms, on lanes {row['lanes_ms']:.3f} ms, ratio {row['ratio']:.3f}; "
+                  f"results of all and of {row['delayed_runs']} with delays {'identical' if row['identical'] else 'DIFFER'}")
     return 0 if all(row["identical"] for row in rows) else 1
 
 

@@ -268,27 +268,34 @@ def in_order_of_hand_ms(runner, point, machine, first):
     return statistics.median(run.iteration_ms[first:])
 
 
+DELAYED = 10  # runs with delays for each run that is timed
+
+
 def on_threads(runner, truths, point, runs, seed=1):
-    """The movers on real threads, with delays at random calls: times against the deterministic executor, and whether results are the same."""
-    truth, trace, steps = truths.of(point)
+    """The movers on real threads: times against the deterministic executor, and whether results are the same; that also in runs with delays at random calls."""
+    truth, _, _ = truths.of(point)
     machine = Machine(point.gpu, card_for(truth.footprint, point.oversubscription))
     chance = random.Random(seed)
     first = point.case.learns + 2
+    wrong = []
 
     def once(name, further):
         run = runner.run(f"{point.name}.{name}", point.command, machine, "learned", further=further)
-        return statistics.median(run.iteration_ms[first:]), run.outputs == truth.outputs, run.stats["discard_violations"]
+        if run.outputs != truth.outputs or run.stats["discard_violations"]:
+            wrong.append(further)
+        return statistics.median(run.iteration_ms[first:])
 
-    alone, _, _ = once("lanes", {})
-    times, identical = [], True
-    for _ in range(runs):
-        delays = ",".join(f"{call}:{chance.randrange(1, 400)}=delay:{chance.randrange(10, 3000)}us"
-                          for call in ("cuMemPrefetchAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel") for _ in range(3))
-        ms, same, violations = once("threads", {"ATP_EXECUTOR": "threads", "ATP_SIM_FAULT": delays})
-        times.append(ms)
-        identical = identical and same and violations == 0
-    return {"case": point.case.name, "gpu": point.gpu, "oversubscription": point.oversubscription, "runs": runs, "lanes_ms": alone,
-            "threads_ms": statistics.median(times), "ratio": statistics.median(times) / alone, "identical": identical}
+    def delays():
+        return ",".join(f"{call}:{chance.randrange(1, 400)}=delay:{chance.randrange(10, 3000)}us"
+                        for call in ("cuMemPrefetchAsync_v2", "cuEventRecord", "cuStreamWaitEvent", "cuLaunchKernel") for _ in range(3))
+
+    threads = {"ATP_EXECUTOR": "threads"}
+    alone = once("lanes", {})
+    times = [once("threads", threads) for _ in range(runs)]
+    for _ in range(DELAYED * runs):
+        once("delayed", {**threads, "ATP_SIM_FAULT": delays()})
+    return {"case": point.case.name, "gpu": point.gpu, "oversubscription": point.oversubscription, "runs": runs, "delayed_runs": DELAYED * runs, "lanes_ms": alone,
+            "threads_ms": statistics.median(times), "ratio": statistics.median(times) / alone, "identical": not wrong, "wrong": wrong}
 
 
 def judge(runner, point, row, trace, steps):

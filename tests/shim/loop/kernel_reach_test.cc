@@ -8,6 +8,7 @@
 
 #include "shim/functions.h"
 #include "shim/kernel_images.h"
+#include "shim/native_sizes.h"
 
 namespace atp::shim {
 namespace {
@@ -107,6 +108,27 @@ TEST_F(KernelReachTest, AKernelWithoutPtxStaysUnknown) {
   info_.name = "another";
   Launch(100);
   EXPECT_EQ(Look(0).seen.touches[0].bytes, 0u);
+}
+
+// Chunks of data whose results lie in plain memory, each in its own piece.
+TEST_F(KernelReachTest, LaunchesThatDifferInPlainPointersAreFollowedOnce) {
+  for (const uint64_t plain : {0x7000u, 0x8000u}) {
+    g_native_sizes.Insert({plain, 4096});
+    Touch touch = {&cache_, 0, 0, true, false};
+    uint64_t pointers[2] = {cache_.address, plain};
+    uint32_t rows = 77;
+    void* arguments[3] = {&pointers[0], &pointers[1], &rows};
+    LaunchView view;
+    view.touches = &touch;
+    view.touch_count = 1;
+    view.arguments.info = &info_;
+    view.arguments.parameters = arguments;
+    view.arguments.shape.block[0] = 256;
+    recorder_.Record(view);
+    Recorder::Period period = recorder_.Last(1, {}, live_);
+    EXPECT_EQ(FindReaches(0, &period), plain == 0x7000 ? 1u : 0u);
+    EXPECT_EQ(period.seen.touches[0].bytes, 77 * kRow);
+  }
 }
 
 // Both may be the one that runs.
