@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/preload/die_with_parent.h"
+
 namespace atp::daemon {
 
 class DaemonProcess {
@@ -32,8 +34,10 @@ class DaemonProcess {
     arguments.push_back(nullptr);
     int out[2];
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    const pid_t self = getpid();
     pid_ = fork();
     if (pid_ == 0) {
+      preload::DieWithParent(self);
       dup2(out[1], STDERR_FILENO);
       execv(arguments[0], arguments.data());
       _exit(127);

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/preload/die_with_parent.h"
+
 namespace atp::preload {
 
 struct Finished {
@@ -37,8 +39,9 @@ inline std::string Preload(const std::vector<std::string>& libraries) {
 inline Finished RunChild(const std::vector<std::string>& command, const Environment& environment) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0) return {};
-  const pid_t child = fork();
+  const pid_t self = getpid(), child = fork();
   if (child == 0) {
+    DieWithParent(self);
     dup2(out[1], STDOUT_FILENO);
     dup2(err[1], STDERR_FILENO);
     std::vector<char*> arguments, variables;

@@ -22,8 +22,10 @@ class Running {
     int in[2], out[2];
     EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    const pid_t self = getpid();
     pid_ = fork();
     if (pid_ == 0) {
+      DieWithParent(self);
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);

@@ -2,9 +2,11 @@
 #include "shim/settings.h"
 
 #include <gtest/gtest.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <map>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -92,19 +94,19 @@ TEST(ParseDisable, NamesPartsAndRefusesUnknownOnes) {
 std::map<std::string, std::string> environment;
 std::vector<std::string> complaints;
 
+const char* OfEnvironment(const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? nullptr : found->second.c_str();
+}
+void Complain(const char* name, const char* value, const char*) {
+  complaints.push_back(std::string(name) + "=" + value);
+}
+
 Configuration Parse(std::map<std::string, std::string> variables) {
   environment = std::move(variables);
   complaints.clear();
   Configuration parsed;
-  ParseSettings(
-      [](const char* name) -> const char* {
-        const auto found = environment.find(name);
-        return found == environment.end() ? nullptr : found->second.c_str();
-      },
-      &parsed,
-      [](const char* name, const char* value, const char*) {
-        complaints.push_back(std::string(name) + "=" + value);
-      });
+  ParseSettings(OfEnvironment, &parsed, Complain);
   return parsed;
 }
 
@@ -128,6 +130,29 @@ TEST(ParseSettings, ABadValueIsReportedOnceAndTheDefaultHolds) {
   EXPECT_EQ(parsed.policy, Policy::kLearned);
   EXPECT_FALSE(parsed.budget.Of(0).given);
   EXPECT_EQ(complaints, (std::vector<std::string>{"ATP_POLICY=fast", "ATP_BUDGET=lots"}));
+}
+
+// The names are those that the parser asks for; nothing of any kind reads like this.
+TEST(ParseSettings, NoVariableTakesNonsenseAndEachSaysSoOnce) {
+  static std::vector<std::string> names;
+  names.clear();
+  Configuration ignored;
+  ParseSettings([](const char* name) -> const char* { return names.emplace_back(name), nullptr; },
+                &ignored, Complain);
+  EXPECT_GE(names.size(), 19u);
+  const std::string nonsense(600, '?');
+  // Byte for byte, padding included.
+  alignas(Configuration) unsigned char parsed[sizeof(Configuration)], defaults[sizeof parsed];
+  for (auto* bytes : {parsed, defaults}) memset(bytes, 0, sizeof parsed);
+  new (defaults) Configuration;
+  auto* configuration = new (parsed) Configuration;
+  for (const std::string& name : names) {
+    environment = {{name, nonsense}};
+    complaints.clear();
+    ParseSettings(OfEnvironment, configuration, Complain);
+    EXPECT_EQ(complaints, std::vector<std::string>{name + "=" + nonsense});
+    EXPECT_EQ(memcmp(parsed, defaults, sizeof parsed), 0) << name;
+  }
 }
 
 TEST(ParseSettings, WhoNamesAnUnknownPartIsToldAllThatThereAre) {

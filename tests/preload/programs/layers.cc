@@ -74,10 +74,31 @@ std::vector<CUdeviceptr> Layers(const std::string& way, CUstream stream) {
 
 struct Kernel {
   CUfunction function;
+  std::string way;
   void Launch(CUdeviceptr layer, CUstream stream) const {
     unsigned count = kCount;
     void* arguments[] = {&layer, &count};
+    if (way == "ex") return LaunchEx(arguments, stream);
+    if (way == "packed") return LaunchPacked(layer, stream);
     CHECK(cuLaunchKernel(function, kCount / 256, 1, 1, 256, 1, 1, 0, stream, arguments, nullptr));
+  }
+  void LaunchEx(void** arguments, CUstream stream) const {
+    CUlaunchConfig config = {};
+    config.gridDimX = kCount / 256;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = 256;
+    config.hStream = stream;
+    CHECK(cuLaunchKernelEx(&config, function, arguments, nullptr));
+  }
+  void LaunchPacked(CUdeviceptr layer, CUstream stream) const {
+    struct {
+      CUdeviceptr layer;
+      unsigned count;
+    } packed = {layer, kCount};
+    size_t bytes = sizeof packed;
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    CHECK(cuLaunchKernel(function, kCount / 256, 1, 1, 256, 1, 1, 0, stream, nullptr, extra));
   }
   void AddTo(CUgraph graph, CUdeviceptr layer, CUgraphNode* last) const {
     unsigned count = kCount;
@@ -164,8 +185,17 @@ int main(int argc, char** argv) {
   CHECK(cuDeviceGet(&device, 0));
   CHECK(cuDevicePrimaryCtxRetain(&context, device));
   CHECK(cuCtxSetCurrent(context));
-  CHECK(cuModuleLoadData(&module, ptx.str().c_str()));
-  CHECK(cuModuleGetFunction(&kernel.function, module, "Bump"));
+  kernel.way = launch;
+  if (launch == "library") {  // as NVIDIA's runtime has its kernels since 12.0
+    CUlibrary library;
+    CUkernel of_library;
+    CHECK(cuLibraryLoadData(&library, ptx.str().c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CHECK(cuLibraryGetKernel(&of_library, library, "Bump"));
+    kernel.function = reinterpret_cast<CUfunction>(of_library);
+  } else {
+    CHECK(cuModuleLoadData(&module, ptx.str().c_str()));
+    CHECK(cuModuleGetFunction(&kernel.function, module, "Bump"));
+  }
   CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK(cuEventCreate(&begin, 0));
   CHECK(cuEventCreate(&end, 0));

@@ -65,11 +65,24 @@ INSTANTIATE_TEST_SUITE_P(Memory, Layers,
                            return std::string(std::get<0>(test.param)) + "_" +
                                   std::get<1>(test.param);
                          });
+INSTANTIATE_TEST_SUITE_P(Calls, Layers,
+                         testing::Combine(testing::Values("plain"),
+                                          testing::Values("ex", "packed", "library")),
+                         [](const auto& test) { return std::string(std::get<1>(test.param)); });
 INSTANTIATE_TEST_SUITE_P(Graphs, Layers,
                          testing::Combine(testing::Values("plain"),
                                           testing::Values("captured", "nodes", "child", "updated",
                                                           "host")),
                          [](const auto& test) { return std::string(std::get<1>(test.param)); });
+
+// What is seen can be planned, whatever the call by which it was launched.
+TEST(LayersByOtherCalls, AreAsFastAsByTheUsualOne) {
+  const double kernels = Launch("plain", "kernels", kSmall, {}).best_ms;
+  EXPECT_LT(kernels, Launch("plain", "kernels", kSmall, {{"ATP_POLICY", "managed"}}).best_ms);
+  for (const char* call : {"ex", "packed", "library"}) {
+    EXPECT_LT(Launch("plain", call, kSmall, {}).best_ms, kernels * 1.01) << call;
+  }
+}
 
 // What is larger than the card must be launched in parts to move in time.
 TEST(LayersOfAGraph, LaunchedNodeByNodeAreAsFastAsKernels) {

@@ -37,6 +37,9 @@ class NvmlNumbers : public testing::TestWithParam<const char*> {};
 TEST_P(NvmlNumbers, AgreeWithTheDrivers) {
   EXPECT_EQ(Numbers(GetParam(), {{"ATP_REPORT_MEMORY", "1GiB"}}), Expected(1024, 1024));
   EXPECT_EQ(Numbers(GetParam(), {{"ATP_REPORT_MEMORY", "60MiB"}}), Expected(60, 60));
+  // What the program may have: all of it must have room on the host.
+  EXPECT_EQ(Numbers(GetParam(), {{"ATP_REPORT_MEMORY", "virtual"}, {"ATP_HOST_BUDGET", "1GiB"}}),
+            Expected(1024, 1024));
   const std::string physical = Numbers(GetParam(), {});
   EXPECT_EQ(physical.find(" 0"), std::string::npos) << physical;
   EXPECT_NE(physical.find(" of 256"), std::string::npos) << physical;

@@ -210,8 +210,10 @@ class Waiting {
   Waiting(const std::vector<std::string>& command, const Environment& environment) {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0) return;
+    const pid_t self = getpid();
     pid_ = fork();
     if (pid_ == 0) {
+      DieWithParent(self);
       dup2(in[0], STDIN_FILENO);
       dup2(out[1], STDOUT_FILENO);
       for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);

@@ -37,8 +37,9 @@ class Killed : public testing::Test {
     return OutcomeOf(RunChild(Train(6), Node(host)));
   }
   pid_t Start(const std::string& host) const {
-    const pid_t child = fork();
+    const pid_t self = getpid(), child = fork();
     if (child != 0) return child;
+    DieWithParent(self);
     for (const auto& [name, value] : Node(host)) setenv(name.c_str(), value.c_str(), 1);
     setenv("ATP_LOG", "off", 1);
     std::vector<std::string> words = Train(1000000);
@@ -111,8 +112,9 @@ TEST_F(Killed, AtAnyPointAProgramLeavesTheNodeAsItWas) {
 TEST_F(Killed, WhatAProgramThatLivesWasPromisedIsMissed) {
   int out[2];
   ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
-  const pid_t child = fork();
+  const pid_t self = getpid(), child = fork();
   if (child == 0) {
+    DieWithParent(self);
     dup2(out[1], STDOUT_FILENO);
     for (const auto& [name, value] : Node("96MiB")) setenv(name.c_str(), value.c_str(), 1);
     setenv("ATP_LOG", "off", 1);
@@ -132,6 +134,27 @@ TEST_F(Killed, WhatAProgramThatLivesWasPromisedIsMissed) {
   waitpid(child, nullptr, 0);
   close(out[0]);
   EXPECT_EQ(Run("96MiB").finished.exit_code, 0);
+}
+
+// A test that is killed takes what it has started along.
+TEST(KilledTest, LeavesNoProgramBehind) {
+  int out[2];
+  ASSERT_EQ(pipe(out), 0);
+  const std::string forever = "echo $$ >&" + std::to_string(out[1]) + "; exec sleep 100000";
+  const pid_t test = fork();
+  if (test == 0) {
+    RunChild({"/bin/sh", "-c", forever}, {});
+    _exit(0);
+  }
+  char text[32] = {};
+  ASSERT_GT(read(out[0], text, sizeof text - 1), 0);
+  pollfd ended = {static_cast<int>(syscall(SYS_pidfd_open, atoi(text), 0)), POLLIN, 0};
+  ASSERT_GE(ended.fd, 0) << text;
+  EXPECT_EQ(poll(&ended, 1, 0), 0);
+  kill(test, SIGKILL);
+  waitpid(test, nullptr, 0);
+  EXPECT_EQ(poll(&ended, 1, -1), 1);
+  for (const int fd : {ended.fd, out[0], out[1]}) close(fd);
 }
 
 }  // namespace
