@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "cli/error.h"
+#include "cli/host_room.h"
 #include "cli/run.h"
 #include "cli/servable.h"
 #include "frameworks/recognise.h"
@@ -52,16 +53,6 @@ class TemporaryFolder {
 std::string Variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
-}
-
-uint64_t HostAvailable() {
-  std::ifstream in("/proc/meminfo");
-  std::string word;
-  uint64_t kib = 0;
-  while (in >> word) {
-    if (word == "MemAvailable:" && in >> kib) return kib * 1024;
-  }
-  return 0;
 }
 
 struct Ended {
@@ -155,9 +146,11 @@ int Examine(const DoctorOptions& options) {
   auto quiet = environment;
   quiet.erase("LD_PRELOAD");
   quiet["ATP_SIM_STATS"] = quiet["ATP_SIM_TRACE"] = "";
+  const HostRoom host = FindHostRoom();
   Json findings = {
       {"driver", DescribeDriver(library, ProbeDriver(library, quiet))},
-      {"host_available_bytes", HostAvailable()},
+      {"host_available_bytes", host.bytes},
+      {"host_limited_by", host.of_the_group ? "control group" : ""},
       {"shim", installation.shim},
       {"policy", options.run.policy.empty() ? Variable("ATP_POLICY") : options.run.policy},
       {"other_preloads", OtherPreloads(installation)}};

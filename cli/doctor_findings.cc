@@ -63,7 +63,11 @@ void SayDevice(const Json& device, std::ostringstream* out) {
   *out << "device " << device["device"] << "      " << device["name"].get<std::string>() << ", "
        << FormatBytes(device["bytes"]) << ", sm_" << device["compute_capability"].get<std::string>()
        << (device["mig"] ? ", a MIG slice" : "") << ": "
-       << (device["served"] ? "served" : "not served") << "\n";
+       << (device["served"] ? "served" : "not served") << "\n  "
+       << (device["managed"] ? "managed memory" : "no managed memory") << ", "
+       << (device["concurrent_managed_access"] ? "" : "no ")
+       << "concurrent access of host and device to it, "
+       << (device["coherent"] ? "coherent" : "not coherent") << " with host memory\n";
 }
 
 void SayFramework(const Json& framework, std::ostringstream* out) {
@@ -329,7 +333,9 @@ std::string AsText(const Json& findings) {
   std::ostringstream out;
   SayDriver(findings["driver"], &out);
   for (const Json& device : findings["driver"]["devices"]) SayDevice(device, &out);
-  out << "host memory   " << FormatBytes(findings["host_available_bytes"]) << " available\n";
+  out << "host memory   " << FormatBytes(findings["host_available_bytes"]) << " available";
+  if (findings.value("host_limited_by", "") != "") out << ", by the limit of the control group";
+  out << "\n";
   if (findings.contains("program")) SayProgram(findings["program"], &out);
   for (const Json& line : findings["advice"])
     out << "note          " << line.get<std::string>() << "\n";

@@ -157,6 +157,30 @@ TEST(Doctor, AMachineIsServedWhenOneOfItsDevicesIs) {
   EXPECT_FALSE(WhyNotServed(Findings(probe)).empty());
 }
 
+TEST(Doctor, WhatADeviceCanDoIsSaid) {
+  DriverProbe probe = Machine();
+  const auto says = [&](const char* line) {
+    Json findings = Findings(probe);
+    findings["host_available_bytes"] = uint64_t{3} << 30;
+    findings["host_limited_by"] = "control group";
+    findings["advice"] = findings["reasons"] = Json::array();
+    findings["served"] = false;
+    return AsText(findings).find(line) != std::string::npos;
+  };
+  EXPECT_TRUE(
+      says("Card, 16 GiB, sm_80: served\n  managed memory, concurrent access of host and "
+           "device to it, not coherent with host memory\n"));
+  EXPECT_TRUE(says("host memory   3 GiB available, by the limit of the control group\n"));
+  probe.cards[0].coherent = true;
+  EXPECT_TRUE(says("device to it, coherent with host memory\n"));
+  probe.cards[0].concurrent = false;
+  EXPECT_TRUE(says("not served\n  managed memory, no concurrent access"));
+  probe.cards[0].managed = false;
+  EXPECT_TRUE(says("\n  no managed memory, "));
+  probe.cards[0].name = "Card MIG 1g.10gb";
+  EXPECT_TRUE(says(", a MIG slice: "));
+}
+
 TEST(Doctor, AMigSliceIsNamedSo) {
   DriverProbe probe = Machine();
   probe.cards[0].name = "Card MIG 1g.10gb";

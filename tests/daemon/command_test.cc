@@ -62,7 +62,7 @@ class Command : public testing::Test {
 };
 
 TEST_F(Command, StatusShowsOnesOwnWorkloads) {
-  DaemonProcess daemon(folder_);
+  DaemonProcess daemon(folder_, {"--tune", "off"});  // it would decide anew
   const nlohmann::json workloads = Workloads();
   ASSERT_EQ(workloads.size(), 2u);
   EXPECT_EQ(workloads[0]["command"], "train --seed 1000");

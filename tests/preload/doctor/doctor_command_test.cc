@@ -41,6 +41,11 @@ TEST(Doctor, AMachineIsDescribed) {
   for (const char* flag : {"managed", "concurrent_managed_access", "served"}) {
     EXPECT_TRUE(device[flag]) << flag;
   }
+  for (const char* flag : {"coherent", "mig"}) EXPECT_FALSE(device[flag]) << flag;
+  EXPECT_EQ(findings["driver"]["version"], "13.0");
+  EXPECT_TRUE(findings["driver"]["supported"]);
+  EXPECT_GT(findings["host_available_bytes"], 0);
+  EXPECT_TRUE(findings.contains("host_limited_by"));
   EXPECT_FALSE(findings.contains("program"));
 }
 
