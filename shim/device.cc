@@ -202,7 +202,11 @@ bool EachContext(bool (*visit)(CUcontext context)) {
   return true;
 }
 
+static std::atomic<uint32_t> contexts_forgotten{0};
+uint32_t ContextsForgotten() { return contexts_forgotten; }
+
 void ForgetContext(CUcontext context) {
+  ++contexts_forgotten;
   std::lock_guard lock(mutex);
   for (ContextEntry& entry : contexts) {
     if (entry.context.load(std::memory_order_relaxed) == context) {

@@ -45,6 +45,7 @@ size_t ContextsSeen();
 // Calls visit for each context seen, until it gives false; gives what it gave last.
 bool EachContext(bool (*visit)(CUcontext context));
 void ForgetContext(CUcontext context);
+uint32_t ContextsForgotten();  // so many times: memory and handles of ours may be gone
 void ResetDevicesAfterFork();
 
 // What the shim may keep resident at present: what atpd gives of a shared card, within ATP_BUDGET;

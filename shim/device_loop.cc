@@ -55,11 +55,6 @@ DeviceLoop::DeviceLoop(int device, CUcontext context)
   traffic_.Observe(this);
 }
 
-uint64_t DeviceLoop::Capacity() const {
-  const uint64_t native = NativeBytes(device_), room = budget_ - memory_.tuning().HeadRoom();
-  return room - std::min(room, native);
-}
-
 void DeviceLoop::OnAlloc(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   allocation->shown = true;
@@ -264,7 +259,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (timer_.measuring()) record_.Launch(position, launch, traffic_.resident());
   timer_.Begin(position, launch.stream, launch.per_thread);
   const bool last = position + 1 == schedule_->length;
-  if (!launched_.flagged && !timer_.measuring() && !last)
+  if (!launched_.flagged && !timer_.measuring() && !last && !WantsShadow(launch, position))
     launched_.generation = 0;  // nothing follows
   OpenPlace(generation, position);
 }
@@ -302,6 +297,7 @@ void DeviceLoop::AfterLaunch(const LaunchView& launch) {
   Lock lock(traffic_.mutex());
   if (launched_.generation != generation_ || !traffic_.active()) return;
   timer_.End(launched_.position, launch.stream, launch.per_thread);
+  if (WantsShadow(launch, launched_.position) && !RunShadow(launch, lock)) return;
   if (launched_.position + 1 == schedule_->length) {
     timer_.Finish();
     record_.SubmittedWhole();
@@ -343,6 +339,7 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
   if (memory_.IsTimeToTell(statistics_.planned_periods)) TellMemory(/*at_once=*/false);
   const double took = Judge(lock);
   if (schedule_ == nullptr) return;
+  FollowShadow();
   TakePlan(phase_, 0, lock);
   if (schedule_ == nullptr) return;
   if (schedule_ != phase_->schedule) Adopt(phase_, 0, lock);  // it was ready in the middle of one
@@ -440,6 +437,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   believed_ = true;
   boundaries_ = 0;
   phase->slower = 0;
+  FollowShadow();
   executor_->Changed();
 }
 

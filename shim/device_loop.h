@@ -33,6 +33,7 @@
 #include "shim/program_streams.h"
 #include "shim/recorder.h"
 #include "shim/residency.h"
+#include "shim/shadow.h"
 
 namespace atp::shim {
 
@@ -107,7 +108,18 @@ class DeviceLoop : private Traffic::Observer {
   bool AwaitInPlan(const std::function<bool()>& done, Lock& lock);
   void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
   void ServeOnDemand(const LaunchView& launch, Lock& lock);
-  bool Quiet() const { return traffic_.Quiet() && demand_.Quiet(); }
+  bool Quiet() const {
+    return traffic_.Quiet() && demand_.Quiet() && (shadow_ == nullptr || !shadow_->submitting());
+  }
+  void StartShadow();
+  bool WantsShadow(const LaunchView& launch, uint32_t position) {
+    return shadow_ != nullptr && ShadowTakes(launch, position);
+  }
+  bool ShadowTakes(const LaunchView& launch, uint32_t position);
+  bool RunShadow(const LaunchView& launch, Lock& lock);
+  void FollowShadow();
+  void TellShadow(const Shadow::Result& result);
+  void EndShadow();
   void AwaitQuiet(Lock& lock);
   void GiveUp(PhaseState* phase, const char* why);
   bool PlainKeepsToBudget() const;
@@ -180,6 +192,12 @@ class DeviceLoop : private Traffic::Observer {
   PlainClock plain_;
   Demand demand_;
   LoopRecord record_;
+  Shadow* shadow_ = nullptr;   // ATP_RECOMPUTE=shadow; lives as long as the process
+  uint64_t shadow_bytes_ = 0;  // of device memory that it takes
+  std::shared_ptr<const Repeatable> shadow_of_;  // the plan that ran last
+  bool shadow_told_ = false;
+  // Something ran again in the period that ends at a boundary: what it took says nothing then.
+  std::array<bool, 2> shadowed_{};
 };
 
 }  // namespace atp::shim

@@ -27,6 +27,7 @@ void DeviceLoop::ReadPlainPeriods() {
 double DeviceLoop::LastPeriodSeconds() {
   if (boundaries_ < 2) return 0;
   const CUevent begin = boundary_[boundaries_ % 2], end = boundary_[(boundaries_ + 1) % 2];
+  if (shadowed_[(boundaries_ + 1) % 2]) return 0;
   return hints_.Done(end) ? hints_.Elapsed(begin, end) : 0;
 }
 
@@ -74,6 +75,7 @@ double DeviceLoop::Judge(Lock& lock) {
   CUevent& now = boundary_[boundaries_++ % 2];
   if (now == nullptr) now = hints_.NewEvent(CU_EVENT_DEFAULT);
   streams_.RecordOnFirst(now);
+  shadowed_[boundaries_ % 2] = false;
   if (phase_->slower >= kSlowerLimit) {
     GiveUp(phase_, "planned periods take longer than plain managed memory");
   } else if (worse) {
@@ -126,6 +128,7 @@ void DeviceLoop::Stop() {
   demand_.Stop();
   mode_ = Mode::kOff;
   if (executor_ != nullptr) executor_->Stop();
+  EndShadow();
   TellMemory(/*at_once=*/true);
   LogSummary();
 }

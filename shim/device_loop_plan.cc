@@ -35,6 +35,11 @@ uint64_t LargestLaunch(const policy::SeenPeriod& seen) {
 
 }  // namespace
 
+uint64_t DeviceLoop::Capacity() const {
+  const uint64_t room = budget_ - memory_.tuning().HeadRoom();
+  return room - std::min(room, NativeBytes(device_) + shadow_bytes_);
+}
+
 // A plan that is ready goes to its phase, and runs at once when that is `now`, which begins here.
 void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   PlanOutput made;
@@ -42,6 +47,7 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   statistics_.planning_seconds += made.cpu_seconds;
   if (made.frees != frees_) return;
   if (made.repeatable != nullptr) LogRepeatable(*made.repeatable);
+  if (made.gain) LogGain(*made.gain);
   PhaseState* phase = phases_.Find(made.phase, made.length);
   if (phase != nullptr) phase->fits = made.fits;
   if (made.fits || made.same) return;
@@ -75,6 +81,7 @@ void DeviceLoop::RequestPlan(PhaseState* phase, uint64_t periods, Lock& lock, Wa
 }
 
 void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted) {
+  StartShadow();
   if (Device* device = DeviceOf(device_)) {
     // With some of it for moves under way.
     const uint64_t largest = LargestLaunch(period.seen), native = NativeBytes(device_);
@@ -99,7 +106,7 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted)
   input.frees = frees_;
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
-  input.find_repeatable = Settings().recompute_report && input.first;
+  input.find_repeatable = Settings().recompute != Recompute::kOff;
   input.touches = !Settings().Disabled(kDisableTouch);
   input.reach = !Settings().Disabled(kDisableReach);
   input.sight = !Settings().Disabled(kDisableSight);

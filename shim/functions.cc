@@ -129,7 +129,8 @@ const FunctionInfo* Ask(const void* handle) {
   if (info->known) info->parameters = {parameters, count};
   info->access = AccessOf(info->name);
   info->only_words = info->access.empty() && AreOnlyWords(info->parameters);
-  info->identity = IdentityOf(*info, AskCode(handle, kernel));
+  info->code = AskCode(handle, kernel);
+  info->identity = IdentityOf(*info, info->code);
   if (!info->known) {
     static std::atomic<bool> said{false};
     if (!said.exchange(true)) {

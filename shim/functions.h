@@ -27,6 +27,7 @@ struct FunctionInfo {
   // Made of name, code and parameters: the same in every run of the program. Of a function without
   // a name it is made of the handle.
   uint64_t identity = 0;
+  uint64_t code = 0;  // the image that it was loaded from (code_identity.h); 0: not known
   std::span<const Parameter> parameters;
   std::span<const WordAccess> access;  // by word of the parameter buffer; empty = not known
   // Each parameter is a word, with no hole between them, and nothing is known of access: so are

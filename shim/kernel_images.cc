@@ -11,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,18 +49,24 @@ constexpr uint32_t kElf = 0x464c457f;
 constexpr size_t kMostText = 64u << 20;
 using Text = std::shared_ptr<const std::string>;
 
+struct Source {
+  Text text;
+  uint64_t code;  // of its image; 0 = not known
+};
+
 struct Known {
   bool exact = true;
   std::vector<WordAccess> words;
-  std::vector<Text> texts;
+  std::vector<Source> sources;
 };
 
 struct Store {
   std::mutex mutex;
-  std::vector<Text> unread;
+  std::vector<Source> unread;
   size_t unread_bytes = 0, kept_bytes = 0;
   std::unordered_map<std::string, Known> kernels;
   std::deque<std::vector<WordAccess>> given;  // never freed: launch hooks hold views
+  std::unordered_set<uint64_t> incomplete;    // code of images that are not kept in full
 };
 // Never destroyed: hooks run until the very end.
 Store& TheStore() {
@@ -67,16 +74,25 @@ Store& TheStore() {
   return *store;
 }
 
-void Keep(std::string_view text) {
+void MarkIncomplete(uint64_t code) {
+  Store& store = TheStore();
+  std::lock_guard lock(store.mutex);
+  store.incomplete.insert(code);
+}
+
+void Keep(std::string_view text, uint64_t code) {
   if (text.find(".entry") == std::string_view::npos) return;
   Store& store = TheStore();
   std::lock_guard lock(store.mutex);
-  if (store.unread_bytes + text.size() > kMostText) return;
+  if (store.unread_bytes + text.size() > kMostText) {
+    store.incomplete.insert(code);
+    return;
+  }
   store.unread_bytes += text.size();
-  store.unread.push_back(std::make_shared<const std::string>(text));
+  store.unread.push_back({std::make_shared<const std::string>(text), code});
 }
 
-void KeepContainer(const char* data) {
+void KeepContainer(const char* data, uint64_t code) {
   const auto header = Read<ContainerHeader>(data);
   const char* at = data + header.header_bytes;
   const char* const end = at + header.bytes;
@@ -85,23 +101,30 @@ void KeepContainer(const char* data) {
     const auto left = static_cast<uint64_t>(end - at);
     if (entry.header_bytes < sizeof entry || entry.header_bytes > left ||
         entry.bytes > left - entry.header_bytes) {
-      return;
+      return MarkIncomplete(code);
     }
     const char* text = at + entry.header_bytes;
-    if (entry.kind == EntryHeader::kPtx && entry.compressed_bytes == 0) {
-      Keep({text, strnlen(text, entry.bytes)});
+    if (entry.kind == EntryHeader::kPtx) {
+      if (entry.compressed_bytes == 0) {
+        Keep({text, strnlen(text, entry.bytes)}, code);
+      } else {
+        MarkIncomplete(code);
+      }
     }
     at += entry.header_bytes + entry.bytes;
   }
 }
 
-// `text`: where it stands, null when that is not kept.
-void Merge(KernelAccess access, const Text& text, Store* store) {
+// `source`: where it stands, without a text when that is not kept.
+void Merge(KernelAccess access, const Source& source, Store* store) {
   const auto [at, added] = store->kernels.try_emplace(access.name);
   Known& known = at->second;
-  const auto same = [&](const Text& other) { return *other == *text; };
-  if (text != nullptr && std::none_of(known.texts.begin(), known.texts.end(), same)) {
-    known.texts.push_back(text);
+  std::vector<Source>& sources = known.sources;
+  const auto same = [&](const Source& other) {
+    return other.code == source.code && *other.text == *source.text;
+  };
+  if (source.text != nullptr && std::none_of(sources.begin(), sources.end(), same)) {
+    sources.push_back(source);
   }
   known.exact &= access.exact && (added || known.words.size() == access.words.size());
   if (added) known.words.resize(access.words.size());
@@ -138,22 +161,22 @@ std::string_view BytesOfImage(const void* image) {
   return bytes;
 }
 
-void RememberImage(const void* image) {
+void RememberImage(const void* image, uint64_t code) {
   if (image == nullptr) return;
   const auto* bytes = static_cast<const char*>(image);
   // Text may be shorter than a magic number: look no further than its end.
   if (strnlen(bytes, sizeof(uint32_t)) == sizeof(uint32_t)) {
     const auto magic = Read<uint32_t>(bytes);
-    if (magic == Wrapper::kMagic) return RememberImage(Read<Wrapper>(bytes).container);
-    if (magic == ContainerHeader::kMagic) return KeepContainer(bytes);
+    if (magic == Wrapper::kMagic) return RememberImage(Read<Wrapper>(bytes).container, code);
+    if (magic == ContainerHeader::kMagic) return KeepContainer(bytes, code);
     if (magic == kElf) return;
   }
   // The driver will read it to its end as text, or refuse it by its first bytes.
   const size_t blank = std::strspn(bytes, " \t\r\n");
-  if (bytes[blank] == '.' || bytes[blank] == '/') Keep(bytes);
+  if (bytes[blank] == '.' || bytes[blank] == '/') Keep(bytes, code);
 }
 
-void RememberImageFile(const char* path) {
+void RememberImageFile(const char* path, uint64_t code) {
   FILE* file = path != nullptr ? std::fopen(path, "rbe") : nullptr;
   if (file == nullptr) return;
   std::string text;
@@ -164,18 +187,23 @@ void RememberImageFile(const char* path) {
   }
   std::fclose(file);
   const size_t blank = std::strspn(text.c_str(), " \t\r\n");
-  if (text[blank] == '.' || text[blank] == '/') Keep(text.c_str());
+  if (text[blank] == '.' || text[blank] == '/') Keep(text.c_str(), code);
 }
 
 std::span<const WordAccess> AccessOf(const char* kernel) {
   if (kernel == nullptr) return {};
   Store& store = TheStore();
   std::lock_guard lock(store.mutex);
-  for (const Text& text : std::exchange(store.unread, {})) {
-    const bool keep = store.kept_bytes + text->size() <= kMostText;
-    if (keep) store.kept_bytes += text->size();
+  for (Source& source : std::exchange(store.unread, {})) {
+    const Text text = source.text;
+    if (store.kept_bytes + text->size() > kMostText) {
+      source.text = nullptr;
+      store.incomplete.insert(source.code);
+    } else {
+      store.kept_bytes += text->size();
+    }
     for (KernelAccess& access : ReadKernelAccess(*text)) {
-      Merge(std::move(access), keep ? text : nullptr, &store);
+      Merge(std::move(access), source, &store);
     }
   }
   store.unread_bytes = 0;
@@ -189,7 +217,26 @@ std::vector<Text> TextsWith(const char* kernel) {
   Store& store = TheStore();
   std::lock_guard lock(store.mutex);
   const auto found = store.kernels.find(kernel);
-  return found == store.kernels.end() ? std::vector<Text>{} : found->second.texts;
+  if (found == store.kernels.end()) return {};
+  std::vector<Text> texts;
+  for (const Source& source : found->second.sources) {
+    const auto same = [&](const Text& other) { return *other == *source.text; };
+    if (std::none_of(texts.begin(), texts.end(), same)) texts.push_back(source.text);
+  }
+  return texts;
+}
+
+std::vector<Text> TextsOf(const char* kernel, uint64_t code) {
+  if (kernel == nullptr || code == 0) return {};
+  Store& store = TheStore();
+  std::lock_guard lock(store.mutex);
+  const auto found = store.kernels.find(kernel);
+  if (found == store.kernels.end() || store.incomplete.count(code) > 0) return {};
+  std::vector<Text> texts;
+  for (const Source& source : found->second.sources) {
+    if (source.code == code) texts.push_back(source.text);
+  }
+  return texts;
 }
 
 }  // namespace atp::shim

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,9 +18,10 @@
 
 namespace atp::shim {
 
-// `image` as given to the driver's load calls: PTX text, or nvcc's container of it.
-void RememberImage(const void* image);
-void RememberImageFile(const char* path);
+// `image` as given to the driver's load calls: PTX text, or nvcc's container of it. `code`: by
+// which it is known (code_identity.h); 0 = by nothing.
+void RememberImage(const void* image, uint64_t code = 0);
+void RememberImageFile(const char* path, uint64_t code = 0);
 // All of such an image, by what it says of its own length.
 std::string_view BytesOfImage(const void* image);
 
@@ -30,5 +32,9 @@ std::span<const WordAccess> AccessOf(const char* kernel);
 
 // The texts that hold a kernel of this name, of those that AccessOf has read.
 std::vector<std::shared_ptr<const std::string>> TextsWith(const char* kernel);
+// Those of them that came with images known by `code`: one of these is what a kernel that was
+// loaded from such an image was made of. Empty where that is not sure, because something of an
+// image is not kept or not read (compressed, too much text), and where `code` is 0.
+std::vector<std::shared_ptr<const std::string>> TextsOf(const char* kernel, uint64_t code);
 
 }  // namespace atp::shim

@@ -62,6 +62,8 @@ struct FunctionInfo;
 
 struct LaunchShape {
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;  // dynamic; or launched in another way than by cuLaunchKernel:
+  static constexpr uint32_t kOtherWay = UINT32_MAX;
 };
 
 // What a kernel is launched with, as the program handed it to the driver.

@@ -16,7 +16,8 @@ void ObserveParameters(Observation* observation, const FunctionInfo& info, const
 template <typename Form>  // CUlaunchConfig or the parameters of a graph's node
 LaunchShape ShapeOf(const Form& form) {
   return {{form.gridDimX, form.gridDimY, form.gridDimZ},
-          {form.blockDimX, form.blockDimY, form.blockDimZ}};
+          {form.blockDimX, form.blockDimY, form.blockDimZ},
+          LaunchShape::kOtherWay};
 }
 
 template <HookId id>
@@ -29,7 +30,7 @@ CUresult OnLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   if (!Watching()) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}}, parameters, extra);
+  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}, shared}, parameters, extra);
   return observation.Submit(false, submit);
 }
 
@@ -43,7 +44,8 @@ CUresult OnLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
   if (!Watching()) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, stream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}}, parameters, nullptr);
+  ObserveParameters(&observation, info, {{gx, gy, gz}, {bx, by, bz}, LaunchShape::kOtherWay},
+                    parameters, nullptr);
   return observation.Submit(false, submit);
 }
 
@@ -54,7 +56,9 @@ CUresult OnLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   if (!Watching() || config == nullptr) return submit();
   const FunctionInfo& info = FunctionOf(function);
   Observation observation(info.identity, info.name, config->hStream, Row<id>::kPerThread);
-  ObserveParameters(&observation, info, ShapeOf(*config), parameters, extra);
+  LaunchShape shape = ShapeOf(*config);
+  if (config->numAttrs == 0) shape.shared_bytes = config->sharedMemBytes;
+  ObserveParameters(&observation, info, shape, parameters, extra);
   return observation.Submit(false, submit);
 }
 

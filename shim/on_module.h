@@ -13,8 +13,9 @@ template <HookId id, typename Handle, typename... Options>
 CUresult OnLoadData(Handle* handle, const void* image, Options... options) {
   const CUresult result = Row<id>::Real()(handle, image, options...);
   if (result == CUDA_SUCCESS) {
-    RememberImage(image);
-    RememberCode(*handle, HashOfImage(image));
+    const uint64_t code = HashOfImage(image);
+    RememberImage(image, code);
+    RememberCode(*handle, code);
   }
   return result;
 }
@@ -24,8 +25,9 @@ template <HookId id, typename Handle, typename... Options>
 CUresult OnLoadFile(Handle* handle, const char* path, Options... options) {
   const CUresult result = Row<id>::Real()(handle, path, options...);
   if (result == CUDA_SUCCESS) {
-    RememberImageFile(path);
-    RememberCode(*handle, HashOfImageFile(path));
+    const uint64_t code = HashOfImageFile(path);
+    RememberImageFile(path, code);
+    RememberCode(*handle, code);
   }
   return result;
 }

@@ -127,11 +127,14 @@ PlanOutput MakeScheduleOf(PlanInput input) {
     options.confidence.clear();
     plan = policy::MakePlan(trace, options);
   }
-  trace.link = input.link;
   if (!plan.feasible) {
     output.why = plan.why;
     return output;
   }
+  if (input.repeatable != nullptr && input.durations_known) {
+    output.gain = GainOf(trace, options, plan, input.period, placed, *input.repeatable);
+  }
+  trace.link = input.link;
   auto schedule = std::make_shared<Schedule>(
       BuildSchedule(plan, placed, output.length, input.piece_bytes, input.touches));
   output.same = input.below_seconds > 0 && schedule->promise_seconds >= input.below_seconds;
@@ -145,6 +148,7 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   }
   schedule->grows = input.period.grows;
   schedule->trial = input.trial;
+  schedule->repeatable = input.repeatable;
   output.schedule = std::move(schedule);
   return output;
 }
@@ -182,10 +186,10 @@ PlanOutput MakeBest(PlanInput input) {
 
 PlanOutput MakeSchedule(PlanInput input) {
   const double begin = ThreadCpuSeconds();
-  std::shared_ptr<const Repeatable> repeatable;
   if (input.find_repeatable) {
-    repeatable = std::make_shared<const Repeatable>(FindRepeatable(input.period));
+    input.repeatable = std::make_shared<const Repeatable>(FindRepeatable(input.period));
   }
+  std::shared_ptr<const Repeatable> repeatable = input.first ? input.repeatable : nullptr;
   PlanOutput output = MakeBest(std::move(input));
   output.repeatable = std::move(repeatable);
   output.cpu_seconds = ThreadCpuSeconds() - begin;

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "shim/recompute_gain.h"
 #include "shim/recorder.h"
 #include "shim/repeatable.h"
 #include "shim/schedule.h"
@@ -40,7 +42,8 @@ struct PlanInput {
   bool touches = true;  // what stays is touched now and then
   bool reach = true;    // launches' reaches are found from their PTX (kernel_reach.h)
   bool sight = true;    // and else guessed from what the period shows; false: whole allocations
-  bool find_repeatable = false;  // ATP_RECOMPUTE
+  bool find_repeatable = false;                  // ATP_RECOMPUTE
+  std::shared_ptr<const Repeatable> repeatable;  // of the period, by MakeSchedule
 };
 
 struct PlanOutput {
@@ -51,7 +54,8 @@ struct PlanOutput {
   bool same = false;   // the plan that runs serves still
   bool grown = false;  // it is for other ranges than the one that runs
   std::string why;
-  std::shared_ptr<const Repeatable> repeatable;  // where asked for
+  std::shared_ptr<const Repeatable> repeatable;  // where asked for, in a phase's first plan
+  std::optional<RecomputeGain> gain;             // where asked for and durations are known
   double cpu_seconds = 0;                        // that making it took
   uint64_t frees = 0;                            // as in the input
   uint32_t phase = 0, length = 0;                // `length`: launches of the period

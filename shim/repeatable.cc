@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/repeatable.h"
 
+#include <string.h>
+
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -18,7 +20,7 @@ namespace {
 
 using Period = Recorder::Period;
 
-// A kernel by all the texts that have one of its name: any of them may be the one that runs.
+// A kernel by the texts of the image that it was loaded from: any of them may be the one that runs.
 struct Kernels {
   size_t texts = 0;
   std::vector<std::unique_ptr<const ptx::PureKernel>> list;
@@ -42,11 +44,11 @@ bool SameUses(const ptx::LaunchProof& a, const ptx::LaunchProof& b) {
 class Proofs {
  public:
   // Launches that differ in the values of their pointers only have one proof.
-  const ptx::LaunchProof& Of(const char* kernel, const LaunchShape& shape,
+  const ptx::LaunchProof& Of(const FunctionInfo& info, const LaunchShape& shape,
                              const Arguments& arguments) {
     constexpr size_t kMost = 4096;
-    const Kernels& kernels = KernelsOf(kernel);
-    std::string key = KeyOf(kernel, kernels.texts, shape, arguments);
+    const Kernels& kernels = KernelsOf(info);
+    std::string key = KeyOf(info, kernels.texts, shape, arguments);
     if (known_.size() >= kMost && known_.count(key) == 0) known_.clear();
     const auto [at, added] = known_.try_emplace(std::move(key));
     if (added) at->second = Prove(kernels, shape, arguments);
@@ -54,9 +56,14 @@ class Proofs {
   }
 
  private:
-  const Kernels& KernelsOf(const char* kernel) {
-    const auto texts = TextsWith(kernel);
-    Kernels& kernels = kernels_[kernel];
+  static std::string NameOf(const FunctionInfo& info) {
+    return std::string(info.name) + '\0' + std::to_string(info.code);
+  }
+
+  const Kernels& KernelsOf(const FunctionInfo& info) {
+    const char* kernel = info.name;
+    const auto texts = TextsOf(kernel, info.code);
+    Kernels& kernels = kernels_[NameOf(info)];
     if (kernels.texts == texts.size() && kernels.texts > 0) return kernels;
     kernels = {texts.size(), {}, {}};
     if (texts.empty()) kernels.why = "no PTX";
@@ -73,9 +80,9 @@ class Proofs {
     return kernels;
   }
 
-  static std::string KeyOf(const char* kernel, size_t texts, const LaunchShape& shape,
+  static std::string KeyOf(const FunctionInfo& info, size_t texts, const LaunchShape& shape,
                            const Arguments& arguments) {
-    std::string key(kernel);
+    std::string key = NameOf(info);
     key.append(1, '\0').append(std::to_string(texts)).append(1, '\0');
     key.append(reinterpret_cast<const char*>(&shape), sizeof shape);
     const size_t first = key.size();
@@ -99,7 +106,7 @@ class Proofs {
     for (const auto& kernel : kernels.list) {
       ptx::LaunchProof one = kernel->Prove(geometry, arguments.bytes, arguments.pointers, kSteps);
       const bool other = &kernel != &kernels.list.front() && one.proven() && !SameUses(one, proof);
-      if (other) one.why = "kernels of this name differ";
+      if (other) one.why = "its image has texts that differ";
       proof = std::move(one);
       if (!proof.proven()) break;
     }
@@ -131,15 +138,35 @@ bool Inside(const Period& period, const policy::SeenTouch& touch, int64_t begin,
          at + end <= static_cast<int64_t>(period.seen.allocations[touch.allocation]);
 }
 
-// Why the launch may not run again; empty: it may, and writes so many bytes.
-std::string Refusal(const Period& period, size_t i, Proofs* proofs, uint64_t* written) {
+uint64_t WordAt(std::span<const char> bytes, uint32_t at) {
+  uint64_t word;
+  memcpy(&word, &bytes[at], sizeof word);
+  return word;
+}
+
+uint64_t HashOf(uint64_t hash, std::span<const char> bytes) {
+  for (const char c : bytes) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+// Why the launch may not run again; empty: it may, as `again`.
+std::string Refusal(const Period& period, size_t i, Proofs* proofs, Again* again) {
   const Period::Launched& launched = period.launched[i];
   if (launched.info == nullptr || launched.info->name == nullptr) return "no kernel that is known";
   if (launched.argument_bytes == 0) return "its arguments are not known";
+  if (launched.shape.shared_bytes == LaunchShape::kOtherWay) return "launched with attributes";
   Arguments arguments;
   if (!ArgumentsOf(period, i, &arguments)) return "touches other than through its arguments";
-  const ptx::LaunchProof& proof = proofs->Of(launched.info->name, launched.shape, arguments);
+  const ptx::LaunchProof& proof = proofs->Of(*launched.info, launched.shape, arguments);
   if (!proof.proven()) return proof.why;
+  if (!ptx::OutputsApart(proof, arguments.bytes, arguments.pointers)) return "writes what it reads";
+  again->position = static_cast<uint32_t>(i);
+  again->info = launched.info;
+  again->shape = launched.shape;
+  again->arguments.assign(arguments.bytes.begin(), arguments.bytes.end());
   for (size_t k = 0; k < proof.uses.size(); ++k) {
     const ptx::PointerUse& use = proof.uses[k];
     const policy::SeenTouch& touch = *arguments.touches[k];
@@ -147,10 +174,21 @@ std::string Refusal(const Period& period, size_t i, Proofs* proofs, uint64_t* wr
         !Inside(period, touch, use.write_begin, use.write_end)) {
       return "reaches beyond an allocation";
     }
-    *written += static_cast<uint64_t>(use.write_end - use.write_begin);
+    if (!use.writes()) continue;
+    if (use.reads()) return "reads through a pointer that it writes through";
+    const uint64_t pointer = WordAt(arguments.bytes, arguments.pointers[k]);
+    again->outputs.push_back({arguments.pointers[k],
+                              pointer + static_cast<uint64_t>(use.write_begin),
+                              static_cast<uint64_t>(use.write_end - use.write_begin),
+                              use.write_begin, period.allocations[touch.allocation]});
   }
-  const bool apart = ptx::OutputsApart(proof, arguments.bytes, arguments.pointers);
-  return apart ? "" : "writes what it reads";
+  again->kind = HashOf(launched.info->identity,
+                       {reinterpret_cast<const char*>(&again->shape), sizeof again->shape});
+  again->key = HashOf(again->kind, again->arguments);
+  std::vector<char> same = again->arguments;
+  for (const uint32_t at : arguments.pointers) memset(&same[at], 0, sizeof(uint64_t));
+  again->kind = HashOf(again->kind, same);
+  return "";
 }
 
 std::mutex proofs_mutex;
@@ -161,17 +199,24 @@ Proofs& TheProofs() {
 
 }  // namespace
 
+uint64_t Again::WrittenBytes() const {
+  uint64_t bytes = 0;
+  for (const Output& output : outputs) bytes += output.bytes;
+  return bytes;
+}
+
 Repeatable FindRepeatable(const Recorder::Period& period) {
   std::lock_guard lock(proofs_mutex);
   Repeatable result;
   result.launches.resize(period.seen.launches.size());
   for (size_t i = 0; i < result.launches.size() && i < period.launched.size(); ++i) {
-    uint64_t written = 0;
-    const std::string why = Refusal(period, i, &TheProofs(), &written);
+    Again again;
+    const std::string why = Refusal(period, i, &TheProofs(), &again);
     result.launches[i] = why.empty();
     if (why.empty()) {
       ++result.count;
-      result.written_bytes += written;
+      result.written_bytes += again.WrittenBytes();
+      result.again.push_back(std::move(again));
       continue;
     }
     const FunctionInfo* info = period.launched[i].info;
@@ -179,6 +224,13 @@ Repeatable FindRepeatable(const Recorder::Period& period) {
     ++result.refused[std::string(name) + ": " + why];
   }
   return result;
+}
+
+const Again* AgainAt(const Repeatable& repeatable, uint32_t position) {
+  const auto at =
+      std::lower_bound(repeatable.again.begin(), repeatable.again.end(), position,
+                       [](const Again& again, uint32_t wanted) { return again.position < wanted; });
+  return at != repeatable.again.end() && at->position == position ? &*at : nullptr;
 }
 
 }  // namespace atp::shim

@@ -12,6 +12,8 @@
 
 namespace atp::shim {
 
+struct Repeatable;
+
 // One tensor of the period's trace and where it lies.
 struct Placed {
   Allocation* allocation = nullptr;
@@ -56,6 +58,8 @@ struct Schedule {
   std::vector<Placed> tensors;                 // what the period touches
   std::shared_ptr<const policy::Trace> trace;  // what was planned; its tensor i is tensors[i]
   std::vector<Action> out_at_start;            // ranges that are on the host when a period starts
+  // Which of its launches may run again; null where nobody has asked (ATP_RECOMPUTE).
+  std::shared_ptr<const Repeatable> repeatable;
   // Some of it was cut by guesses of what launches reach.
   bool by_parts = false;
   bool grows = false;  // what launches reach changes from period to period

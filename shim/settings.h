@@ -58,6 +58,9 @@ enum Disable : uint32_t {
   kDisableTwoMovers = 1u << 16,
 };
 
+// ATP_RECOMPUTE: which launches may run again is logged; and they do, into scratch memory.
+enum class Recompute : uint8_t { kOff, kReport, kShadow };
+
 struct Configuration {
   Policy policy = Policy::kLearned;
   DeviceSizes budget;
@@ -72,14 +75,14 @@ struct Configuration {
   char trace_file[512] = "";
   char report_file[512] = "";
   bool access_stats = false;
-  char access_file[512] = "";     // empty: the log
-  bool recompute_report = false;  // ATP_RECOMPUTE=report
-  bool no_ledger = false;         // ATP_LEDGER=off
-  char ledger_file[512] = "";     // empty: the usual one (host_ledger.h)
-  uint64_t wait_ms = 0;           // ATP_WAIT: for room on the card or in the host's memory
-  bool no_record = false;         // ATP_RECORD=off
-  char record_folder[512] = "";   // of the record file; empty = the first of the usual ones
-  char native_sites[512] = "";    // beginnings of file names of libraries, separated by commas
+  char access_file[512] = "";  // empty: the log
+  Recompute recompute = Recompute::kOff;
+  bool no_ledger = false;        // ATP_LEDGER=off
+  char ledger_file[512] = "";    // empty: the usual one (host_ledger.h)
+  uint64_t wait_ms = 0;          // ATP_WAIT: for room on the card or in the host's memory
+  bool no_record = false;        // ATP_RECORD=off
+  char record_folder[512] = "";  // of the record file; empty = the first of the usual ones
+  char native_sites[512] = "";   // beginnings of file names of libraries, separated by commas
   char exporters_file[512] = "";
   bool exporters_off = false;
   bool Disabled(Disable part) const { return (disabled & part) != 0; }

@@ -192,12 +192,13 @@ TEST(ParseSettings, AccessIsToldInTheLogOrInAFile) {
   EXPECT_STREQ(Parse({{"ATP_ACCESS_STATS", "/tmp/a.%p"}}).access_file, "/tmp/a.%p");
 }
 
-TEST(ParseSettings, RecomputationCanBeReportedAndNotYetAskedFor) {
-  EXPECT_FALSE(Parse({}).recompute_report);
-  EXPECT_FALSE(Parse({{"ATP_RECOMPUTE", "off"}}).recompute_report);
-  EXPECT_TRUE(Parse({{"ATP_RECOMPUTE", "report"}}).recompute_report);
+TEST(ParseSettings, RecomputationCanBeReportedAndTriedAndNotYetAskedFor) {
+  EXPECT_EQ(Parse({}).recompute, Recompute::kOff);
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "off"}}).recompute, Recompute::kOff);
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "report"}}).recompute, Recompute::kReport);
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "shadow"}}).recompute, Recompute::kShadow);
   EXPECT_TRUE(complaints.empty());
-  EXPECT_FALSE(Parse({{"ATP_RECOMPUTE", "1"}}).recompute_report);
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "1"}}).recompute, Recompute::kOff);
   EXPECT_EQ(complaints, std::vector<std::string>{"ATP_RECOMPUTE=1"});
 }
 

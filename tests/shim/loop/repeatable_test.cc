@@ -4,11 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "shim/functions.h"
 #include "shim/kernel_images.h"
 
 namespace atp::shim {
 namespace {
+
+constexpr uint64_t kCode = 7;
 
 // out[i] = in[i] for i < n; `add` adds to out[0] instead.
 constexpr char kKernels[] = R"(
@@ -35,9 +39,10 @@ DONE:
 class RepeatableTest : public testing::Test {
  protected:
   RepeatableTest() {
-    RememberImage(kKernels);
+    RememberImage(kKernels, kCode);
     for (FunctionInfo* info : {&copy_, &add_}) {
       info->known = true;
+      info->code = kCode;
       info->name = info == &copy_ ? "copy_all" : "add_all";
       info->parameters = parameters_;
       AccessOf(info->name);  // as the first launch does
@@ -53,7 +58,7 @@ class RepeatableTest : public testing::Test {
     Allocation* allocation;
     uint64_t offset;
   };
-  void Launch(const FunctionInfo& info, Place from, Place to, uint32_t n) {
+  void Launch(const FunctionInfo& info, Place from, Place to, uint32_t n, uint32_t shared = 0) {
     Touch touches[2] = {{from.allocation, from.offset, 0, true, false},
                         {to.allocation, to.offset, 0, false, true}};
     uint64_t pointers[2] = {from.allocation->address + from.offset,
@@ -65,6 +70,7 @@ class RepeatableTest : public testing::Test {
     view.arguments.info = &info;
     view.arguments.parameters = arguments;
     view.arguments.shape.block[0] = 256;
+    view.arguments.shape.shared_bytes = shared;
     view.arguments.shape.grid[0] = (n + 255) / 256;
     recorder_.Record(view);
     ++launches_;
@@ -113,23 +119,97 @@ TEST_F(RepeatableTest, NoPtxIsNoProof) {
   EXPECT_EQ(found.refused.count("of_machine_code: no PTX"), 1u);
 }
 
-TEST_F(RepeatableTest, OfTwoKernelsOfOneNameBothMustDoTheSame) {
-  const auto named = [](const char* name, const char* step) {
-    std::string text = kKernels;
-    for (size_t at; (at = text.find("copy_all")) != std::string::npos;) text.replace(at, 8, name);
-    for (size_t at; (at = text.find("add_all")) != std::string::npos;) text.replace(at, 7, "other");
-    const std::string scale = "%r4, 4;";
-    text.replace(text.find(scale), scale.size(), step);
-    return text;
-  };
+std::string Named(const char* name, const char* step) {
+  std::string text = kKernels;
+  for (size_t at; (at = text.find("copy_all")) != std::string::npos;) text.replace(at, 8, name);
+  for (size_t at; (at = text.find("add_all")) != std::string::npos;) text.replace(at, 7, "other");
+  const std::string scale = "%r4, 4;";
+  text.replace(text.find(scale), scale.size(), step);
+  return text;
+}
+
+TEST_F(RepeatableTest, OfTwoTextsOfOneImageBothMustDoTheSame) {
   FunctionInfo twice = copy_;
   twice.name = "named_alike";
-  RememberImage(named("named_alike", "%r4, 4;").c_str());
+  RememberImage(Named("named_alike", "%r4, 4;").c_str(), kCode);
   AccessOf("named_alike");
   Launch(twice, {&in_, 0}, {&out_, 0}, 64);
   EXPECT_EQ(Find().count, 1u);
-  RememberImage(named("named_alike", "%r4, 8;").c_str());
+  RememberImage(Named("named_alike", "%r4, 8;").c_str(), kCode);
   AccessOf("named_alike");
+  EXPECT_EQ(Find().count, 0u);
+}
+
+// By its name alone a kernel of machine code would pass for one that has been read.
+TEST_F(RepeatableTest, AKernelIsTheOneOfTheImageThatItWasLoadedFrom) {
+  FunctionInfo here = copy_;
+  here.name = "in_two_images";
+  RememberImage(Named("in_two_images", "%r4, 4;").c_str(), kCode);
+  RememberImage(Named("in_two_images", "%r4, 8;").c_str(), kCode + 1);
+  AccessOf("in_two_images");
+  FunctionInfo elsewhere = here, nowhere = here, unknown = here;
+  elsewhere.code = kCode + 1;  // leaves gaps
+  nowhere.code = kCode + 2;    // has no text
+  unknown.code = 0;
+  for (const FunctionInfo* info : {&here, &elsewhere, &nowhere, &unknown}) {
+    Launch(*info, {&in_, 0}, {&out_, 0}, 64);
+  }
+  EXPECT_EQ(Find().launches, (std::vector<bool>{true, false, false, false}));
+}
+
+TEST_F(RepeatableTest, AnImageThatIsNotReadInFullProvesNothing) {
+  struct {
+    uint32_t magic = 0xba55ed50;
+    uint16_t version = 1, header_bytes = 16;
+    uint64_t bytes = 2 * 64;
+    struct {
+      uint16_t kind = 1, version = 1;
+      uint32_t header_bytes = 32;
+      uint64_t bytes = 32;
+      uint32_t compressed_bytes = 0, rest[3] = {};
+      char payload[32] = {};
+    } entries[2];
+  } container;
+  static_assert(sizeof container == 16 + 2 * 64);
+  FunctionInfo partly = copy_;
+  partly.code = kCode + 3;
+  RememberImage(kKernels, partly.code);
+  RememberImage(&container, partly.code);
+  AccessOf("copy_all");
+  Launch(partly, {&in_, 0}, {&out_, 0}, 64);
+  EXPECT_EQ(Find().count, 1u);
+  container.entries[1].compressed_bytes = 20;
+  RememberImage(&container, partly.code);
+  EXPECT_EQ(Find().count, 0u);
+}
+
+TEST_F(RepeatableTest, WhatItWritesIsSaidByRange) {
+  Launch(copy_, {&in_, 0}, {&out_, 4096}, 1000);
+  const Repeatable found = Find();
+  ASSERT_EQ(found.again.size(), 1u);
+  EXPECT_EQ(AgainAt(found, 1), nullptr);
+  const Again* again = AgainAt(found, 0);
+  ASSERT_NE(again, nullptr);
+  ASSERT_EQ(again->outputs.size(), 1u);
+  EXPECT_EQ(again->outputs[0].address, out_.address + 4096);
+  EXPECT_EQ(again->outputs[0].bytes, 4000u);
+  EXPECT_EQ(again->outputs[0].pointer_at, 8u);
+  EXPECT_EQ(again->arguments.size(), 20u);
+}
+
+TEST_F(RepeatableTest, LaunchesThatDifferInPointersOnlyAreOfOneKind) {
+  Launch(copy_, {&in_, 0}, {&out_, 0}, 1000);
+  Launch(copy_, {&in_, 0}, {&out_, 8192}, 1000);
+  Launch(copy_, {&in_, 0}, {&out_, 8192}, 999);
+  const Repeatable found = Find();
+  ASSERT_EQ(found.again.size(), 3u);
+  EXPECT_NE(found.again[0].key, found.again[1].key);
+  EXPECT_EQ(found.again[0].kind, found.again[1].kind);
+  EXPECT_NE(found.again[1].kind, found.again[2].kind);
+}
+
+TEST_F(RepeatableTest, LaunchesWithAttributesAreLeftAlone) {
+  Launch(copy_, {&in_, 0}, {&out_, 0}, 64, LaunchShape::kOtherWay);
   EXPECT_EQ(Find().count, 0u);
 }
 
