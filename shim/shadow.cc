@@ -116,16 +116,19 @@ bool Shadow::SameLaunch(const Again& again, const LaunchView& launch) const {
   const LaunchArguments& given = launch.arguments;
   if (given.info != again.info) return false;
   if (memcmp(&given.shape, &again.shape, sizeof given.shape) != 0) return false;
+  const auto parameters = again.info->parameters;
+  const bool whole = std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    return size_t{p.offset} + p.bytes <= again.arguments.size();
+  });
+  if (!whole) return false;
   if (given.packed != nullptr) {
     return given.packed_bytes == again.arguments.size() &&
            memcmp(given.packed, again.arguments.data(), given.packed_bytes) == 0;
   }
-  const auto parameters = again.info->parameters;
   return given.parameters != nullptr &&
          std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
            const auto i = static_cast<size_t>(&p - parameters.data());
-           return size_t{p.offset} + p.bytes <= again.arguments.size() &&
-                  memcmp(given.parameters[i], &again.arguments[p.offset], p.bytes) == 0;
+           return memcmp(given.parameters[i], &again.arguments[p.offset], p.bytes) == 0;
          });
 }
 
