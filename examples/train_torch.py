@@ -3,9 +3,11 @@
 """Trains a small transformer with AdamW in PyTorch, from a fixed seed, and prints the loss of each step to the last bit.
 
 An ordinary script: it knows nothing of any preload library. Deterministic kernels only, so that two runs can be compared.
-Needs PyTorch; --device cpu works without a GPU. Exit: 0 done, 2 wrong options, 3 out of memory, 4 no PyTorch or no device.
+Needs PyTorch; --device cpu works without a GPU. --spare-memory takes what PyTorch itself offers to use less device memory (the optimizer on
+the host adds up in another order, so its losses differ in the last bits), --cap makes it out of memory beyond so many bytes. Exit: 0 done, 2 wrong options, 3 out of memory, 4 no PyTorch or no device.
 """
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -22,11 +24,14 @@ def options():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--spare-memory", choices=("save-on-cpu", "checkpoint", "cpu-optimizer"), help="how, if at all")
+    parser.add_argument("--cap", type=int, help="bytes of device memory that PyTorch may take")
     return parser.parse_args()
 
 
 def build(torch, o):
     from torch import nn
+    from torch.utils.checkpoint import checkpoint
 
     class Block(nn.Module):
         def __init__(self):
@@ -57,25 +62,55 @@ def build(torch, o):
         def forward(self, tokens):
             x = self.embed(nn.functional.one_hot(tokens, o.vocabulary).float()) + self.position
             for block in self.blocks:
-                x = block(x)
+                x = checkpoint(block, x, use_reentrant=False) if o.spare_memory == "checkpoint" else block(x)
             return self.head(x)
 
     return Model()
 
 
+class HostOptimizer:
+    """AdamW whose states and arithmetic are on the host: gradients go there, parameters come back."""
+
+    def __init__(self, torch, parameters):
+        self.device = list(parameters)
+        self.host = [torch.nn.Parameter(p.detach().to("cpu", copy=True)) for p in self.device]
+        self.adam = torch.optim.AdamW(self.host, lr=1e-3)
+        self.torch = torch
+
+    def zero_grad(self, set_to_none):
+        for p in self.device:
+            p.grad = None
+
+    def step(self):
+        for host, device in zip(self.host, self.device):
+            host.grad = device.grad.to("cpu")
+        self.adam.step()
+        with self.torch.no_grad():
+            for host, device in zip(self.host, self.device):
+                device.copy_(host)
+
+
 def train(torch, o):
     torch.manual_seed(o.seed)
     torch.use_deterministic_algorithms(True)
+    on_gpu = o.device.startswith("cuda")
+    if o.cap and on_gpu:
+        torch.cuda.set_per_process_memory_fraction(min(o.cap / torch.cuda.get_device_properties(o.device).total_memory, 1.0))
     model = build(torch, o).to(o.device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    if o.spare_memory == "cpu-optimizer":
+        optimizer = HostOptimizer(torch, model.parameters())
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    saved = torch.autograd.graph.save_on_cpu(pin_memory=on_gpu) if o.spare_memory == "save-on-cpu" else contextlib.nullcontext()
     tokens = torch.randint(o.vocabulary, (o.steps, o.batch, o.sequence + 1), generator=torch.Generator().manual_seed(o.seed))
     for step in range(o.steps):
         batch = tokens[step].to(o.device)
         begin = time.monotonic()
-        logits = model(batch[:, :-1])
-        # The one-hot form again: a gather's gradient is scattered in no fixed order.
-        wanted = torch.nn.functional.one_hot(batch[:, 1:], o.vocabulary).float()
-        loss = -(logits.log_softmax(-1) * wanted).sum(-1).mean()
+        with saved:
+            logits = model(batch[:, :-1])
+            # The one-hot form again: a gather's gradient is scattered in no fixed order.
+            wanted = torch.nn.functional.one_hot(batch[:, 1:], o.vocabulary).float()
+            loss = -(logits.log_softmax(-1) * wanted).sum(-1).mean()
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -83,6 +118,8 @@ def train(torch, o):
         print(f"step {step} loss {value!r} ms {(time.monotonic() - begin) * 1e3:.3f}", flush=True)
     checksum = sum(p.detach().double().sum().item() for p in model.parameters())
     print(f"parameters {sum(p.numel() for p in model.parameters())} checksum {checksum!r}")
+    if on_gpu:
+        print(f"peak {torch.cuda.max_memory_reserved()} bytes", file=sys.stderr)
 
 
 def main():

@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -19,13 +20,18 @@ ROOT = Path(__file__).resolve().parent.parent
 FAULT_COUNTERS = Path("/proc/driver/nvidia-uvm/gpus")
 POLICIES = {"native": None, "managed": "managed", "shim": "learned"}
 UNKNOWN = "unknown"
+TIMES = r"ms +([0-9.]+)"
+NO_TORCH = "skipped: PyTorch with CUDA cannot be imported"
+EXIT_OUT_OF_MEMORY = 3  # of examples/train_torch.py
+TORCH_SIZE = ("--layers", "8", "--width", "1024", "--batch", "16", "--sequence", "256", "--steps", "12")
 # More than any of the programs below takes, with what its framework and its context need.
 WANTED_BYTES, WANTED_BYTES_QUICK = 3 << 30, 64 << 20
 
 
 class Machine:
-    def __init__(self, build, quick, fault_counters):
+    def __init__(self, build, quick, fault_counters, output=Path("gpu_check.json")):
         self.build = build
+        self.output = output
         self.fault_counters = fault_counters
         self.quick = ["--quick"] if quick else []
         self.wanted_bytes = WANTED_BYTES_QUICK if quick else WANTED_BYTES
@@ -110,6 +116,29 @@ def latency(machine):
     return found
 
 
+def questions(machine):
+    """What the driver does that no document says; what asks for more memory than is free is not tried."""
+    done = machine.run([machine.build / "bin/bench/gpu_questions", "--json", *machine.quick])
+    if done.returncode != 0:
+        machine.problem(f"gpu_questions: {done.stderr.strip()}")
+    found = json.loads(done.stdout) if done.returncode == 0 else {}
+    parameters = Path("/sys/module/nvidia_uvm/parameters")
+    found["uvm_parameters"] = {file.name: file.read_text(encoding="utf-8").strip() for file in sorted(parameters.glob("*")) if os.access(file, os.R_OK)}
+    found["uvm_tools_device"] = Path("/dev/nvidia-uvm-tools").exists()
+    return found
+
+
+def calibrate(machine):
+    """Link rates, each way and both, and what prefetches and faults cost: a machine file, which planner, daemon and simulated machine take."""
+    file = machine.output.with_name("machine.json")
+    done = machine.run([machine.build / "bin/atp", "calibrate", "-o", file, "--json"])
+    if done.returncode != 0:
+        machine.problem(f"atp calibrate: {done.stderr.strip()}")
+        return UNKNOWN
+    print(f"  machine file: {file}", file=sys.stderr, flush=True)
+    return json.loads(done.stdout)
+
+
 def hook_rows():
     return re.findall(r"^HOOK\((\w+), (\w+), (\w+), (\d+), (\w+),",
                       (ROOT / "shim/hooks.def").read_text(encoding="utf-8"), re.MULTILINE)
@@ -177,10 +206,11 @@ def answer_lookups(hooks):
         print(name, version, twin, result, status.value, int(found), where, sep="\t")
 
 
-def compare(machine, name, command, times, more=None):
-    """Runs a program in all ways; its output without times must be the same."""
+def compare(machine, name, command, times, more=None, ways=("native", "managed", "shim")):
+    """Runs a program in these ways; its output without times must be the same."""
     results, found = {}, {}
-    for way, policy in POLICIES.items():
+    for way in ways:
+        policy = POLICIES[way]
         faults = machine.faults()
         done = machine.run(command, policy, more if policy else None, timeout=1800)
         if done.returncode != 0:
@@ -194,7 +224,7 @@ def compare(machine, name, command, times, more=None):
     for way, text in results.items():
         if text != results.get("native"):
             machine.problem(f"{name}, {way}: results differ from the native ones")
-    found["identical"] = len(results) == len(POLICIES) and len(set(results.values())) == 1
+    found["identical"] = len(results) == len(ways) and len(set(results.values())) == 1
     return found
 
 
@@ -219,18 +249,90 @@ def examples(machine):
     for name, (full, budget, quick, quick_budget) in EXAMPLES.items():
         command = [machine.build / "bin/examples" / name, *(quick if machine.quick else full).split()]
         more = {"ATP_BUDGET": quick_budget if machine.quick else budget, "ATP_LOG": "error"}
-        found[name] = compare(machine, name, command, r"ms +([0-9.]+)", more)
+        found[name] = compare(machine, name, command, TIMES, more)
     return found
+
+
+SHARES = (0.67, 0.5, 0.25)  # of a program's footprint
+# Half a GiB to two, so that a block of 2 MiB weighs little; options for a test of this script behind them.
+BUDGETED = {
+    "train_transformer": ("--layers 8 --width 1024 --heads 8 --sequence 32 --iterations 16", "--layers 1 --width 256 --iterations 6"),
+    "train_vgg": ("--channels 64 --image 224 --hidden 4096 --classes 1000 --batch 2 --iterations 16", EXAMPLES["train_vgg"][2]),
+    "train_lstm": ("--layers 4 --hidden 2048 --batch 4 --sequence 8 --iterations 16", EXAMPLES["train_lstm"][2]),
+    "decode": ("--layers 11 --width 2048 --heads 16 --batch 1 --context 1024 --prompt 512 --tokens 24", EXAMPLES["decode"][2]),
+    "stream_sweep": ("--layers 100 --width 2048 --passes 16", EXAMPLES["stream_sweep"][2]),
+}
+NOT_COMPARABLE = "not comparable: plain managed memory has the whole card, no budget holds it"
+
+
+@with_enough_memory
+def budgets(machine):
+    """The repository's own programs with budgets below what they use: identical results, and the time against the native one."""
+    found = {}
+    for name, (full, quick) in BUDGETED.items():
+        command = [machine.build / "bin/examples" / name, *(quick if machine.quick else full).split()]
+        footprint = re.search(r"^footprint (\d+)", machine.run(command, timeout=1800).stdout, re.MULTILINE)
+        if not footprint:
+            machine.problem(f"{name}: does not tell its footprint")
+            continue
+        found[name] = {"footprint_bytes": int(footprint[1]), "managed": NOT_COMPARABLE}
+        for share in SHARES:
+            budget = max(int(share * int(footprint[1])) >> 20, 4)
+            row = compare(machine, f"{name} at {share:g}", command, TIMES, {"ATP_BUDGET": f"{budget}MiB", "ATP_LOG": "error"}, ("native", "shim"))
+            found[name][f"{share:g}"] = {**row, "budget_mib": budget, "over_native": ratio(row["shim"], row["native"])}
+    return found
+
+
+def ratio(run, other):
+    """Of the middle iterations' times."""
+    if UNKNOWN in (run, other) or not run["ms"] or not other["ms"]:
+        return UNKNOWN
+    return statistics.median(run["ms"][len(run["ms"]) // 2:]) / statistics.median(other["ms"][len(other["ms"]) // 2:])
+
+
+def has_torch(machine):
+    return machine.run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"]).returncode == 0
+
+
+@with_enough_memory
+def pytorch_capped(machine):
+    """The training script with less memory than it uses: under the shim, and by what PyTorch itself offers at the same cap."""
+    if not has_torch(machine):
+        return NO_TORCH
+    command = [sys.executable, ROOT / "examples/train_torch.py", *TORCH_SIZE]
+    native = compare(machine, "train_torch", command, TIMES, ways=("native",))
+    peak = re.search(r"^peak (\d+)", machine.run(command, timeout=1800).stderr, re.MULTILINE)
+    if not peak:
+        machine.problem("train_torch: does not tell its peak")
+        return UNKNOWN
+    found = {"native": native["native"], "peak_bytes": int(peak[1]), "managed": NOT_COMPARABLE}
+    for share in SHARES:
+        cap = int(share * int(peak[1]))
+        row = compare(machine, f"train_torch at {share:g}", command, TIMES, {"ATP_BUDGET": f"{cap >> 20}MiB", "ATP_LOG": "error"}, ("native", "shim"))
+        row["over_native"] = ratio(row["shim"], row["native"])
+        for way in ("save-on-cpu", "checkpoint", "cpu-optimizer"):
+            row[way] = capped(machine, [*command, "--spare-memory", way, "--cap", str(cap)], native["native"])
+        found[f"{share:g}"] = row
+    return found
+
+
+def capped(machine, command, native):
+    """One of PyTorch's own ways; "out of memory" where it does not fit under the cap."""
+    done = machine.run(command, timeout=1800)
+    if done.returncode != 0:
+        return "out of memory" if done.returncode == EXIT_OUT_OF_MEMORY else f"exit code {done.returncode}: {done.stderr.strip()[-300:]}"
+    run = {"ms": [float(value) for value in re.findall(TIMES, done.stdout)]}
+    return {**run, "over_native": ratio(run, native)}
 
 
 @with_enough_memory
 def pytorch(machine):
     """A real training script, where PyTorch is installed."""
-    if machine.run([sys.executable, "-c", "import torch; assert torch.cuda.is_available()"]).returncode != 0:
-        return "skipped: PyTorch with CUDA cannot be imported"
+    if not has_torch(machine):
+        return NO_TORCH
     script = ROOT / "examples/train_torch.py"
-    return {"fits": compare(machine, "train_torch", [sys.executable, script], r"ms ([0-9.]+)"),
-            "moved": compare(machine, "train_torch with a small budget", [sys.executable, script], r"ms ([0-9.]+)",
+    return {"fits": compare(machine, "train_torch", [sys.executable, script], TIMES),
+            "moved": compare(machine, "train_torch with a small budget", [sys.executable, script], TIMES,
                              {"ATP_BUDGET": "256MiB", "ATP_LOG": "error"})}
 
 
@@ -244,8 +346,8 @@ def hooks(machine):
     return json.loads(done.stdout)
 
 
-CHECKS = {"doctor": doctor, "latency": latency, "lookups": lookups, "every_lookup": every_lookup, "hooks": hooks, "examples": examples,
-          "pytorch": pytorch}
+CHECKS = {"doctor": doctor, "latency": latency, "questions": questions, "calibrate": calibrate, "lookups": lookups, "every_lookup": every_lookup, "hooks": hooks,
+          "examples": examples, "budgets": budgets, "pytorch": pytorch, "pytorch_capped": pytorch_capped}
 
 
 def main():
@@ -261,7 +363,8 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--fault-counters", type=Path, default=FAULT_COUNTERS)
     options = parser.parse_args()
-    machine = Machine(options.build.resolve(), options.quick, options.fault_counters)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    machine = Machine(options.build.resolve(), options.quick, options.fault_counters, options.output.resolve())
     results = {}
     for name, check in CHECKS.items():
         print(f"{name} ...", file=sys.stderr, flush=True)
@@ -271,7 +374,6 @@ def main():
             machine.problem(f"{name}: {error}")
             results[name] = UNKNOWN
     results["problems"] = machine.problems
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"{len(machine.problems)} problems; results in {options.output}", file=sys.stderr)
     return 1 if machine.problems else 0

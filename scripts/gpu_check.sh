@@ -33,8 +33,8 @@ count = ctypes.c_int()
 raise SystemExit(driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0)
 PYTHON
 
-targets=(atp atpshim gpu_latency hook_overhead examples probe_main probe_new)
-needed=(bin/atp lib/libatpshim.so bin/bench/gpu_latency bin/bench/hook_overhead bin/examples/stream_sweep bin/examples/bfs
+targets=(atp atpshim gpu_latency gpu_questions hook_overhead examples probe_main probe_new)
+needed=(bin/atp lib/libatpshim.so bin/bench/gpu_latency bin/bench/gpu_questions bin/bench/hook_overhead bin/examples/stream_sweep bin/examples/bfs
   tests/preload/lookup/programs/probe_main tests/preload/lookup/programs/libprobe_new.so)
 missing=0
 for file in "${needed[@]}"; do [ -x "$build/$file" ] || missing=1; done

@@ -5,38 +5,21 @@
 // free cost. For a real driver; on the simulated machine it runs, and its times mean nothing.
 #include <cuda.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <initializer_list>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <vector>
 
+#include "bench/gpu/gpu.h"
+
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr char kNothing[] =
     ".version 7.0\n.target sm_52\n.address_size 64\n.visible .entry Nothing() { ret; }\n";
-
-void Check(CUresult result, const char* what) {
-  if (result == CUDA_SUCCESS) return;
-  const char* name = "?";
-  cuGetErrorName(result, &name);
-  fprintf(stderr, "gpu_latency: %s: %s\n", what, name);
-  exit(1);
-}
-#define CHECK(call) Check(call, #call)
-
-double Now() {
-  return std::chrono::duration<double, std::micro>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 Json Describe(std::vector<double> us) {
   std::sort(us.begin(), us.end());
@@ -47,31 +30,18 @@ Json Describe(std::vector<double> us) {
   return {{"count", us.size()}, {"p50_us", at(0.5)}, {"p99_us", at(0.99)}, {"most_us", us.back()}};
 }
 
-struct Gpu {
-  CUcontext context;
+struct LaunchingGpu : Gpu {
   CUfunction nothing;
-  CUstream stream;
-  int device = 0;
 
-  Gpu() {
+  LaunchingGpu() {
     CUmodule module;
-    CHECK(cuInit(0));
-    CHECK(cuDevicePrimaryCtxRetain(&context, device));
-    CHECK(cuCtxSetCurrent(context));
     CHECK(cuModuleLoadData(&module, kNothing));
     CHECK(cuModuleGetFunction(&nothing, module, "Nothing"));
-    CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   }
   void Launch() const {
     CHECK(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
   }
 };
-
-void Prefetch(CUdeviceptr address, size_t bytes, bool to_device, CUstream stream) {
-  CUmemLocation location = {};
-  location.type = to_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST;
-  CHECK(cuMemPrefetchAsync(address, bytes, location, 0, stream));
-}
 
 // Sends memory to the device, then to the host, until told to stop; `leaving` says when it leaves.
 void MoveOn(const Gpu& gpu, size_t bytes, std::atomic<bool>* leaving, std::atomic<bool>* stop) {
@@ -94,21 +64,21 @@ void MoveOn(const Gpu& gpu, size_t bytes, std::atomic<bool>* leaving, std::atomi
 }
 
 // `when`: only while this is set; null: always.
-Json Measure(const Gpu& gpu, int samples, const std::atomic<bool>* when) {
+Json Measure(const LaunchingGpu& gpu, int samples, const std::atomic<bool>* when) {
   std::vector<double> launch, map;
-  const double until = Now() + 20e6;  // memory that moves too fast to be met gives fewer samples
-  while (static_cast<int>(launch.size()) < samples && Now() < until) {
+  const double until = NowUs() + 20e6;  // memory that moves too fast to be met gives fewer samples
+  while (static_cast<int>(launch.size()) < samples && NowUs() < until) {
     if (when != nullptr && !when->load()) {
       std::this_thread::yield();
       continue;
     }
-    double begin = Now();
+    double begin = NowUs();
     gpu.Launch();
-    launch.push_back(Now() - begin);
-    begin = Now();
+    launch.push_back(NowUs() - begin);
+    begin = NowUs();
     void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page != MAP_FAILED) munmap(page, 4096);
-    map.push_back(Now() - begin);
+    map.push_back(NowUs() - begin);
     if (launch.size() % 64 == 0) CHECK(cuStreamSynchronize(gpu.stream));
   }
   CHECK(cuStreamSynchronize(gpu.stream));
@@ -119,17 +89,16 @@ double AllocFreeUs(int rounds) {
   std::vector<double> us;
   for (int i = 0; i < rounds; ++i) {
     CUdeviceptr address;
-    const double begin = Now();
+    const double begin = NowUs();
     CHECK(cuMemAlloc(&address, size_t{4} << 20));
     CHECK(cuMemFree(address));
-    us.push_back(Now() - begin);
+    us.push_back(NowUs() - begin);
   }
-  std::sort(us.begin(), us.end());
-  return us[us.size() / 2];
+  return Middle(us);
 }
 
 Json Run(int samples) {
-  const Gpu gpu;
+  const LaunchingGpu gpu;
   size_t free = 0, total = 0;
   CHECK(cuMemGetInfo(&free, &total));
   const size_t bytes = std::min(size_t{256} << 20, free / 4 / (2u << 20) * (2u << 20));

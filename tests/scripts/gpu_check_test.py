@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of gpu_check.py that no machine without a GPU reaches: counters of faults are read where there are any, and are never guessed."""
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -48,6 +49,33 @@ class Memory(unittest.TestCase):
 
     def test_a_gpu_that_does_not_tell_has_none(self):
         self.assertIn("skipped: 0 bytes are free", self.ran(0))
+
+
+class Ratios(unittest.TestCase):
+    def test_the_later_half_counts(self):
+        self.assertEqual(gpu_check.ratio({"ms": [90.0, 50.0, 3.0, 3.0]}, {"ms": [40.0, 9.0, 2.0, 2.0]}), 1.5)
+
+    def test_what_did_not_run_is_unknown(self):
+        self.assertEqual(gpu_check.ratio(gpu_check.UNKNOWN, {"ms": [1.0]}), gpu_check.UNKNOWN)
+        self.assertEqual(gpu_check.ratio({"ms": []}, {"ms": [1.0]}), gpu_check.UNKNOWN)
+
+
+class Capped(unittest.TestCase):
+    """What PyTorch offers, at a cap: a run that does not fit says so, and is no time."""
+
+    def run_of(self, returncode):
+        machine = gpu_check.Machine(Path("."), True, Path("/nonexistent"))
+        machine.run = lambda command, timeout: subprocess.CompletedProcess(command, returncode, "step 0 loss 1.0 ms 8.0\n", "why")
+        return gpu_check.capped(machine, ["train"], {"ms": [4.0]})
+
+    def test_out_of_memory(self):
+        self.assertEqual(self.run_of(gpu_check.EXIT_OUT_OF_MEMORY), "out of memory")
+
+    def test_another_failure(self):
+        self.assertIn("exit code 9: why", self.run_of(9))
+
+    def test_a_time(self):
+        self.assertEqual(self.run_of(0)["over_native"], 2.0)
 
 
 if __name__ == "__main__":
