@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <filesystem>
 #include <fstream>
@@ -124,6 +126,27 @@ void FreeMeanwhile(Layers* layers) {
   printf("other numbers of free bytes: %d\n", changes);
 }
 
+// Children that are forked while memory moves, and while another thread launches, end as programs
+// do: with handlers and destructors. Their parent goes on.
+void ForkMeanwhile(Layers* layers) {
+  std::atomic<bool> over{false};
+  std::thread launcher([&] {
+    CHECK(cuCtxSetCurrent(layers->context));
+    while (!over) layers->Passes(1, true);
+  });
+  int ended = 0;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) exit(6);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ended += WIFEXITED(status) && WEXITSTATUS(status) == 6;
+  }
+  over = true;
+  launcher.join();
+  printf("children that ended well: %d\n", ended);
+}
+
 // Of threads that the program has not started: those of its start have its name.
 void PrintThreadNames() {
   std::set<std::string> names;
@@ -153,12 +176,17 @@ int main(int argc, char** argv) {
     FreeMeanwhile(&layers);
     return 0;
   }
+  if (is("fork")) {
+    ForkMeanwhile(&layers);
+    return 0;
+  }
   if (is("names")) {
     layers.Passes(1, true);
     PrintThreadNames();
     return 0;
   }
   if (is("exit")) exit(3);
+  if (is("quick")) quick_exit(7);
   if (is("at-once")) _exit(4);
   if (is("killed")) abort();
   if (is("thread")) std::thread([] { exit(5); }).join();

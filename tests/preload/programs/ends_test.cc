@@ -26,7 +26,8 @@ TEST_P(EndsTest, WhileHintsAreInFlightAsItWouldWithoutUs) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, EndsTest,
                          testing::Values("exit", "at-once", "killed", "thread", "destroy", "reset",
-                                         "release", "frees", "stream", "captures", "free"),
+                                         "release", "frees", "stream", "captures", "free", "fork",
+                                         "quick"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::erase(name, '-');
