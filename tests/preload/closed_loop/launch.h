@@ -29,7 +29,7 @@ inline Outcome Launch(const std::vector<std::string>& command, const std::string
   const std::string stats = testing::TempDir() + "closed_loop." + std::to_string(getpid()) + "." +
                             std::to_string(++runs) + ".json";
   environment["LD_LIBRARY_PATH"] = ATP_SIM_FOLDER;
-  environment["ATP_SIM_GPU"] = "tiny";
+  environment.try_emplace("ATP_SIM_GPU", "tiny");
   environment["ATP_SIM_MEMORY"] = memory;
   environment["ATP_SIM_STATS"] = stats;
   const auto policy = environment.find("ATP_POLICY");

@@ -36,6 +36,20 @@ TEST(Shadow, LaunchesThatAreProvenGiveTheSameBits) {
   EXPECT_EQ(shadowed.stats["discard_violations"], 0);
 }
 
+// On a card that computes fast, so that the link is what it waits for.
+TEST(Recompute, TheLogSaysWhatDroppingWouldGain) {
+  const Outcome run =
+      Launch(kActivations, kCard,
+             {{"ATP_LOG", "info"}, {"ATP_RECOMPUTE", "report"}, {"ATP_SIM_GPU", "h100"}});
+  const std::regex line(
+      "24 launches write whole ranges that could be dropped; ([0-9]+) would run again for "
+      "([0-9.]+) ms, ([0-9.]+) MiB dropped: a period of ([0-9.]+) ms instead of ([0-9.]+) ms");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(run.finished.err, found, line)) << run.finished.err;
+  EXPECT_GT(std::stoi(found[1]), 0);
+  EXPECT_LT(std::stod(found[4]), 0.95 * std::stod(found[5]));
+}
+
 TEST(Shadow, OnThreadsOfOurOwnToo) {
   const Outcome plain = Launch(kActivations, kCard, {});
   const Outcome shadowed = Shadowed({{"ATP_EXECUTOR", "threads"}});
@@ -54,6 +68,23 @@ TEST(Shadow, ADriverThatRefusesItsCallsIsTheProgramsNoTrouble) {
     EXPECT_EQ(shadowed.results, plain.results) << fault;
     EXPECT_TRUE(Says(shadowed, "not looked at: ")) << fault << shadowed.finished.err;
   }
+}
+
+// A hole in a proof would show as a launch that is retired, one in the shadow as another result.
+TEST(Shadow, RandomProgramsDoNotNotice) {
+  uint64_t ran_again = 0;
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const std::vector<std::string> command = {ATP_PROGRAMS "/program_random_launches", seed};
+    const Outcome plain = Launch(command, "256MiB", {{"ATP_POLICY", "off"}});
+    ASSERT_EQ(plain.finished.exit_code, 0) << seed << plain.finished.out;
+    const Outcome shadowed =
+        Launch(command, "14MiB", {{"ATP_LOG", "info"}, {"ATP_RECOMPUTE", "shadow"}});
+    EXPECT_EQ(shadowed.results, plain.results) << seed;
+    EXPECT_FALSE(Says(shadowed, "retired")) << seed << shadowed.finished.err;
+    EXPECT_EQ(shadowed.stats["discard_violations"], 0) << seed;
+    ran_again += Launches(shadowed) - Launches(plain);
+  }
+  EXPECT_GT(ran_again, 20u);
 }
 
 }  // namespace
