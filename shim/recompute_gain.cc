@@ -40,10 +40,10 @@ RecomputeGain GainOf(const policy::Trace& trace, const policy::PlanOptions& opti
   recompute.may_run_again.resize(trace.launches.size());
   for (const Again& again : repeatable.again) {
     const std::vector<uint32_t>& writes = trace.launches[again.position].writes;
-    const bool whole =
-        !writes.empty() && std::all_of(writes.begin(), writes.end(), [&](uint32_t tensor) {
-          return OverwritesAll(again, placed[tensor], sizes);
-        });
+    const bool whole = !again.unwatched && !writes.empty() &&
+                       std::all_of(writes.begin(), writes.end(), [&](uint32_t tensor) {
+                         return OverwritesAll(again, placed[tensor], sizes);
+                       });
     recompute.may_run_again[again.position] = whole;
     if (whole) ++gain.droppable;
   }

@@ -29,8 +29,9 @@ struct Kernels {
 
 struct Arguments {
   std::span<const char> bytes;
-  std::vector<uint32_t> pointers;                 // where they lie among them
-  std::vector<const policy::SeenTouch*> touches;  // one for each pointer
+  std::vector<uint32_t> pointers;  // where they lie among them
+  // One for each pointer; null: it leads to memory that the loop does not watch.
+  std::vector<const policy::SeenTouch*> touches;
 };
 
 bool SameUses(const ptx::LaunchProof& a, const ptx::LaunchProof& b) {
@@ -117,6 +118,12 @@ class Proofs {
   std::unordered_map<std::string, ptx::LaunchProof> known_;
 };
 
+uint64_t WordAt(std::span<const char> bytes, uint32_t at) {
+  uint64_t word;
+  memcpy(&word, &bytes[at], sizeof word);
+  return word;
+}
+
 // False: something that it touches is not known by a pointer among its arguments.
 bool ArgumentsOf(const Period& period, size_t i, Arguments* arguments) {
   const Period::Launched& launched = period.launched[i];
@@ -128,6 +135,16 @@ bool ArgumentsOf(const Period& period, size_t i, Arguments* arguments) {
     arguments->pointers.push_back(period.pointer_at[t]);
     arguments->touches.push_back(&period.seen.touches[t]);
   }
+  const std::vector<uint32_t> watched = arguments->pointers;
+  const std::span<const WordAccess> access = launched.info->access;
+  for (uint32_t word = 0; word < access.size() && 8 * (word + 1) <= launched.argument_bytes;
+       ++word) {
+    const bool used = access[word].reads || access[word].writes;
+    if (!used || WordAt(arguments->bytes, 8 * word) == 0) continue;
+    if (std::find(watched.begin(), watched.end(), 8 * word) != watched.end()) continue;
+    arguments->pointers.push_back(8 * word);
+    arguments->touches.push_back(nullptr);
+  }
   return true;
 }
 
@@ -136,12 +153,6 @@ bool Inside(const Period& period, const policy::SeenTouch& touch, int64_t begin,
   const auto at = static_cast<int64_t>(touch.offset);
   return at + begin >= 0 &&
          at + end <= static_cast<int64_t>(period.seen.allocations[touch.allocation]);
-}
-
-uint64_t WordAt(std::span<const char> bytes, uint32_t at) {
-  uint64_t word;
-  memcpy(&word, &bytes[at], sizeof word);
-  return word;
 }
 
 uint64_t HashOf(uint64_t hash, std::span<const char> bytes) {
@@ -169,18 +180,19 @@ std::string Refusal(const Period& period, size_t i, Proofs* proofs, Again* again
   again->arguments.assign(arguments.bytes.begin(), arguments.bytes.end());
   for (size_t k = 0; k < proof.uses.size(); ++k) {
     const ptx::PointerUse& use = proof.uses[k];
-    const policy::SeenTouch& touch = *arguments.touches[k];
-    if (!Inside(period, touch, use.read_begin, use.read_end) ||
-        !Inside(period, touch, use.write_begin, use.write_end)) {
+    const policy::SeenTouch* touch = arguments.touches[k];
+    again->unwatched |= touch == nullptr && (use.reads() || use.writes());
+    if (touch != nullptr && !(Inside(period, *touch, use.read_begin, use.read_end) &&
+                              Inside(period, *touch, use.write_begin, use.write_end))) {
       return "reaches beyond an allocation";
     }
     if (!use.writes()) continue;
     if (use.reads()) return "reads through a pointer that it writes through";
     const uint64_t pointer = WordAt(arguments.bytes, arguments.pointers[k]);
-    again->outputs.push_back({arguments.pointers[k],
-                              pointer + static_cast<uint64_t>(use.write_begin),
-                              static_cast<uint64_t>(use.write_end - use.write_begin),
-                              use.write_begin, period.allocations[touch.allocation]});
+    again->outputs.push_back(
+        {arguments.pointers[k], pointer + static_cast<uint64_t>(use.write_begin),
+         static_cast<uint64_t>(use.write_end - use.write_begin), use.write_begin,
+         touch != nullptr ? period.allocations[touch->allocation] : nullptr});
   }
   again->kind = HashOf(launched.info->identity,
                        {reinterpret_cast<const char*>(&again->shape), sizeof again->shape});
@@ -216,6 +228,7 @@ Repeatable FindRepeatable(const Recorder::Period& period) {
     if (why.empty()) {
       ++result.count;
       result.written_bytes += again.WrittenBytes();
+      if (again.unwatched) ++result.at_once;
       result.again.push_back(std::move(again));
       continue;
     }

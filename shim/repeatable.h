@@ -22,10 +22,13 @@ struct Again {
   struct Output {
     uint32_t pointer_at = 0;  // in `arguments`; nothing is read through it
     uint64_t address = 0, bytes = 0;
-    int64_t begin = 0;  // `address` less what the pointer says
-    Allocation* allocation = nullptr;
+    int64_t begin = 0;                 // `address` less what the pointer says
+    Allocation* allocation = nullptr;  // null: not watched
   };
   std::vector<Output> outputs;
+  // It also uses small plain memory, of which nobody would notice a write: only at once it is
+  // certain to write the same again.
+  bool unwatched = false;
   // Equal for what was launched in the same way; and for what differs in its pointers only.
   uint64_t key = 0, kind = 0;
   uint64_t WrittenBytes() const;
@@ -35,6 +38,7 @@ struct Repeatable {
   std::vector<bool> launches;  // may run again
   std::vector<Again> again;    // those, by position
   uint64_t count = 0;          // of those
+  uint64_t at_once = 0;        // of them, those that use what is not watched
   uint64_t written_bytes = 0;  // by them, in a period
   // Of the others: how many, by "kernel: reason".
   std::map<std::string, uint64_t> refused;

@@ -9,6 +9,10 @@ void LogRepeatable(const Repeatable& repeatable) {
   ATP_LOG_INFO("%llu of %zu launches of the period may run again; they write %s",
                static_cast<unsigned long long>(repeatable.count), repeatable.launches.size(),
                HumanBytes(repeatable.written_bytes).text());
+  if (repeatable.at_once > 0) {
+    ATP_LOG_INFO("  %llu of them only at once: they use small memory that is not watched",
+                 static_cast<unsigned long long>(repeatable.at_once));
+  }
   for (const auto& [why, launches] : repeatable.refused) {
     ATP_LOG_INFO("  %llu may not: %s", static_cast<unsigned long long>(launches), why.c_str());
   }

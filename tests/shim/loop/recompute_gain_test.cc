@@ -69,6 +69,11 @@ TEST_F(RecomputeGainTest, NotWhatIsWrittenInPart) {
   EXPECT_EQ(gain.seconds, gain.plain_seconds);
 }
 
+TEST_F(RecomputeGainTest, NorWhatMayRunAgainAtOnceOnly) {
+  for (Again& again : repeatable_.again) again.unwatched = true;
+  EXPECT_EQ(Find().droppable, 0u);
+}
+
 TEST_F(RecomputeGainTest, TheRestOfTheLastBlockIsNobodys) {
   for (uint32_t t = 0; t < kTensors; ++t) {
     period_.seen.allocations[t] -= 4;

@@ -66,7 +66,10 @@ class RepeatableTest : public testing::Test {
     void* arguments[3] = {&pointers[0], &pointers[1], &n};
     LaunchView view;
     view.touches = touches;
-    view.touch_count = 2;
+    view.touch_count = 0;
+    for (const Touch& touch : touches) {  // of what is watched
+      if (live_.count(touch.allocation->id) > 0) touches[view.touch_count++] = touch;
+    }
     view.arguments.info = &info;
     view.arguments.parameters = arguments;
     view.arguments.shape.block[0] = 256;
@@ -211,6 +214,25 @@ TEST_F(RepeatableTest, LaunchesThatDifferInPointersOnlyAreOfOneKind) {
 TEST_F(RepeatableTest, LaunchesWithAttributesAreLeftAlone) {
   Launch(copy_, {&in_, 0}, {&out_, 0}, 64, LaunchShape::kOtherWay);
   EXPECT_EQ(Find().count, 0u);
+}
+
+// Small plain memory is no touch, but the kernel's text says that the word is used as a pointer.
+TEST_F(RepeatableTest, WhatUsesMemoryThatIsNotWatchedMayRunAgainAtOnceOnly) {
+  copy_.access = AccessOf("copy_all");
+  ASSERT_EQ(copy_.access.size(), 3u);
+  Allocation plain;
+  plain.id = 3;
+  plain.address = 3ull << 32;
+  Launch(copy_, {&plain, 256}, {&out_, 0}, 64);
+  Launch(copy_, {&in_, 0}, {&plain, 0}, 64);
+  Launch(copy_, {&in_, 0}, {&out_, 0}, 64);
+  const Repeatable found = Find();
+  EXPECT_EQ(found.launches, (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(found.at_once, 2u);
+  EXPECT_TRUE(found.again[0].unwatched);
+  EXPECT_TRUE(found.again[1].unwatched);
+  EXPECT_EQ(found.again[1].outputs[0].allocation, nullptr);
+  EXPECT_FALSE(found.again[2].unwatched);
 }
 
 TEST_F(RepeatableTest, CopiesAndSetsAreNoKernels) {
