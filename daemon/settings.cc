@@ -42,10 +42,10 @@ std::string DefaultStore(const Lookup& lookup) {
 }
 
 // The machine's, then the user's: of a key in both the latter holds.
-std::vector<std::string> UsualFiles(const Lookup& lookup) {
-  std::vector<std::string> files = {"/etc/atp/atpd.conf"};
+std::vector<std::string> UsualFiles(const Lookup& lookup, const WhoAsks& who) {
+  std::vector<std::string> files = {who.machine_file};
   const std::string own = XdgFolder(lookup, "XDG_CONFIG_HOME", "/.config");
-  if (geteuid() != 0 && !own.empty()) files.push_back(own + "/atp/atpd.conf");
+  if (!who.root && !own.empty()) files.push_back(own + "/atp/atpd.conf");
   std::erase_if(files, [](const std::string& file) { return !std::filesystem::exists(file); });
   return files;
 }
@@ -85,12 +85,13 @@ std::vector<std::string> FromEnvironment(const CLI::App& app, const Lookup& look
 }
 
 // The file that --config names, which then takes the place of the usual ones.
-std::vector<std::string> Files(const std::vector<std::string>& arguments, const Lookup& lookup) {
+std::vector<std::string> Files(const std::vector<std::string>& arguments, const Lookup& lookup,
+                               const WhoAsks& who) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--config" && i + 1 < arguments.size()) return {arguments[i + 1]};
     if (arguments[i].starts_with("--config=")) return {arguments[i].substr(9)};
   }
-  return UsualFiles(lookup);
+  return UsualFiles(lookup, who);
 }
 
 void ReadMachineFile(const std::string& file, policy::DriverCosts* costs) {
@@ -176,8 +177,10 @@ void Describe(CLI::App* app, Given* given) {
 
 }  // namespace
 
+WhoAsks::WhoAsks() : root(geteuid() == 0), machine_file("/etc/atp/atpd.conf") {}
+
 int ReadSettings(const std::vector<std::string>& arguments, const Lookup& lookup,
-                 Settings* settings, std::string* shown) {
+                 Settings* settings, std::string* shown, const WhoAsks& who) {
   CLI::App app("Remembers what the shim has learned of each program, for its next run.", "atpd");
   *settings = {};
   settings->socket = DefaultSocket(lookup);
@@ -186,7 +189,7 @@ int ReadSettings(const std::vector<std::string>& arguments, const Lookup& lookup
   Describe(&app, &given);
   try {
     std::vector<std::string> all;  // of a setting in several places the last one holds
-    for (const std::string& file : Files(arguments, lookup)) {
+    for (const std::string& file : Files(arguments, lookup, who)) {
       for (std::string& line : FromFile(app, file)) all.push_back(std::move(line));
     }
     for (std::string& one : FromEnvironment(app, lookup)) all.push_back(std::move(one));

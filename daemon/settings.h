@@ -23,10 +23,17 @@ struct Settings {
 
 using Lookup = std::function<const char*(const char*)>;  // getenv in life
 
+// Whose files are read.
+struct WhoAsks {
+  WhoAsks();  // this process, on this machine
+  bool root;
+  std::string machine_file;
+};
+
 // -1: `settings` are good. Else the exit code, after what there is to say has been said (help to
 // stdout, what is wrong to stderr). `shown`, if not null: the settings as --check-config prints
 // them.
 int ReadSettings(const std::vector<std::string>& arguments, const Lookup& lookup,
-                 Settings* settings, std::string* shown);
+                 Settings* settings, std::string* shown, const WhoAsks& who = {});
 
 }  // namespace atp::daemon

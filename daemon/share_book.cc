@@ -75,14 +75,33 @@ void ShareBook::DropTheDead(Clock::time_point now) {
   }
 }
 
-// What the card has, less what is free and what its jobs may hold, is somebody else's.
+// What processes hold that are no jobs, by the list that came with the job's report. A list that
+// does not have the job itself counts processes in another way than we see them.
+Bytes ShareBook::OfStrangers(const Card& card, const Job& job) {
+  const auto is_job = [&](int process) {
+    return std::any_of(card.jobs.begin(), card.jobs.end(),
+                       [&](const Job& each) { return each.process == process; });
+  };
+  if (is_job(0)) return 0;
+  Bytes strangers = 0;
+  bool has_itself = false;
+  for (const protocol::CardProcess& each : job.report.processes) {
+    has_itself |= each.process == job.process;
+    if (!is_job(each.process)) strangers += std::min(each.bytes, job.report.card_bytes);
+  }
+  return has_itself ? std::min(strangers, job.report.card_bytes) : 0;
+}
+
+// What the card has, less what is free and what its jobs may hold, is somebody else's. While
+// others push pages of jobs out, jobs hold less than that, and a list of processes says more.
 void ShareBook::SeeOthers(Card* card, const Job& job) {
   Bytes accounted = job.report.free_bytes;
   for (const Job& each : card->jobs) accounted += each.report.held;
   const Bytes total = job.report.card_bytes;
   const Bytes others = total - std::min(total, accounted);
   const Bytes unaccounted = std::min(kUnaccounted, total);
-  card->others = others > unaccounted ? others - unaccounted / 2 : 0;
+  card->others =
+      std::max(others > unaccounted ? others - unaccounted / 2 : 0, OfStrangers(*card, job));
 }
 
 void ShareBook::Divide(Card* card, Bytes card_bytes, bool came_or_went) {

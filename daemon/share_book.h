@@ -70,6 +70,7 @@ class ShareBook {
   const ShareLimits& LimitsOf(uint32_t user) const;
   void DropTheDead(Clock::time_point now);
   void SeeOthers(Card* card, const Job& job);
+  static Bytes OfStrangers(const Card& card, const Job& job);
   void Divide(Card* card, Bytes card_bytes, bool came_or_went);
 
   ShareLimits limits_;

@@ -12,6 +12,14 @@ namespace atp::protocol {
 inline constexpr double kLeastWeight = 0.01, kMostWeight = 100;
 inline constexpr int kMostPriority = 100;  // and as much below 0
 
+// Memory of the card that a process holds.
+struct CardProcess {
+  uint64_t bytes = 0;
+  int32_t process = 0;
+  int32_t unused = 0;
+  bool operator==(const CardProcess&) const = default;
+};
+
 struct ShareReport {
   std::string card;  // the UUID
   uint64_t card_bytes = 0;
@@ -24,6 +32,7 @@ struct ShareReport {
   int32_t priority = 0;
   bool waits = false;  // it has nothing yet, and waits until it is given something
   std::string command;
+  std::vector<CardProcess> processes;  // all on the card, itself too; empty: not known
   bool operator==(const ShareReport&) const = default;
 };
 

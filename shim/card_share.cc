@@ -9,11 +9,14 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "protocol/message.h"
 #include "protocol/share_report.h"
 #include "shim/daemon_link.h"
 #include "shim/managed.h"
+#include "shim/neighbours.h"
 #include "shim/own_calls.h"
 #include "shim/own_thread.h"
 #include "shim/placement.h"
@@ -41,12 +44,15 @@ struct Part {
   uint64_t asked_ns = 0;  // in virtual time
   uint64_t free = 0;      // the driver's number, when last asked
   uint64_t before = 0;    // the budget before the one in force
+  NeighbourMemory neighbours;
+  std::vector<protocol::CardProcess> processes;  // on the card, when last looked at
 };
 std::atomic<bool> begun[kMaxDevices];  // each allocation asks
 
 std::mutex mutex;  // of all below, and held while the driver is asked
 Part parts[kMaxDevices];
 bool stopped = false;
+bool daemon_silent = false;
 
 std::string CommandLine() {
   std::string command(256, '\0');
@@ -89,23 +95,45 @@ protocol::ShareReport ReportOn(const Device& device, Part* part, bool waits) {
   report.priority = settings.priority;
   report.waits = waits;
   report.command = command;
+  report.processes = part->processes;
   return report;
 }
 
-void Take(Device* device, Part* part, uint64_t budget) {
-  const uint64_t share = budget == protocol::kNoBudget ? 0 : budget;
+// `number`: share or beside of the device.
+void Set(Device* device, std::atomic<uint64_t>* number, uint64_t value, const char* by) {
   const uint64_t before = EffectiveBudget(*device);
-  if (device->share.exchange(share, std::memory_order_relaxed) == share) {
-    part->before = before;  // long enough in force
-    return;
-  }
-  part->before = before;
+  number->store(value, std::memory_order_relaxed);
   const uint64_t now = EffectiveBudget(*device);
   if (now == before) return;
-  ATP_LOG_INFO("device %d: budget %s by atpd, was %s", device->ordinal, HumanBytes(now).text(),
+  ATP_LOG_INFO("device %d: budget %s by %s, was %s", device->ordinal, HumanBytes(now).text(), by,
                HumanBytes(before).text());
   g_share_version.fetch_add(1, std::memory_order_relaxed);
   WatchIfNear(*device);
+}
+
+void Take(Device* device, Part* part, uint64_t budget) {
+  const uint64_t before = EffectiveBudget(*device);
+  Set(device, &device->share, budget == protocol::kNoBudget ? 0 : budget, "atpd");
+  part->before = before;  // where it is as before: long enough in force
+}
+
+// What neighbours without the shim leave of the card; never so little that nothing can run. False:
+// that is not known.
+bool LookAround(Device* device) {
+  std::lock_guard lock(mutex);
+  if (stopped || Settings().Disabled(kDisableNeighbours)) return false;
+  Part& part = parts[device->ordinal];
+  auto processes = ProcessesOnCard(device->ordinal);
+  part.processes = processes ? std::move(*processes) : std::vector<protocol::CardProcess>();
+  if (part.processes.empty()) return false;
+  const uint64_t others = part.neighbours.Look(WithoutShim(part.processes));
+  const uint64_t all = std::min(device->total, device->free_at_start + part.neighbours.at_start());
+  constexpr uint64_t kLeastParts = 16;
+  const uint64_t least =
+      std::max(device->least.load(std::memory_order_relaxed), device->total / kLeastParts);
+  const uint64_t left = std::max(all - std::min(all, others), std::min(least, all));
+  Set(device, &device->beside, left, "what neighbours leave of the card");
+  return true;
 }
 
 // False: nobody answers.
@@ -140,14 +168,20 @@ void AwaitRoom(Device* device) {
 }
 
 void AskForEver(Device* device) {
+  const bool has_daemon = !protocol::SocketPaths().empty();
+  auto next = std::chrono::steady_clock::now();
   while (true) {
-    bool has_room = false;
-    const bool answered = Ask(device, /*waits=*/false, &has_room);
+    const bool sees = LookAround(device);
+    const auto now = std::chrono::steady_clock::now();
+    if (has_daemon && now >= next) {
+      bool has_room = false;
+      next = now + (Ask(device, /*waits=*/false, &has_room) ? kAskEvery : kLookEvery);
+    }
     {
       std::lock_guard lock(mutex);
-      if (stopped) return;
+      if (stopped || (!sees && !has_daemon)) return;
     }
-    std::this_thread::sleep_for(answered ? std::chrono::seconds(kAskEvery) : kLookEvery);
+    std::this_thread::sleep_until(sees ? now + kAskEvery : next);
   }
 }
 
@@ -158,21 +192,32 @@ uint64_t VirtualNow() { return real().atpSimNow(); }
 void ShareStart(Device* device) {
   if (begun[device->ordinal].load(std::memory_order_relaxed)) return;
   begun[device->ordinal] = true;
-  if (Settings().policy != Policy::kLearned || protocol::SocketPaths().empty()) return;
+  const bool has_daemon = !protocol::SocketPaths().empty();
+  if (Settings().policy != Policy::kLearned) return;
+  if (!has_daemon && Settings().Disabled(kDisableNeighbours)) return;
   {
     std::lock_guard lock(mutex);
-    if (std::exchange(parts[device->ordinal].started, true)) return;
+    Part& part = parts[device->ordinal];
+    if (std::exchange(part.started, true)) return;
+    part.neighbours = NeighbourMemory(device->total);
   }
-  if (Settings().wait_ms > 0) AwaitRoom(device);
+  if (has_daemon && Settings().wait_ms > 0) AwaitRoom(device);
   if (real().atpSimNow == nullptr || Settings().real_threads) {
     StartOwnThread("atp-share", [device] { AskForEver(device); });
     return;
   }
+  const bool sees = LookAround(device);
   bool has_room = false;
-  if (!Ask(device, /*waits=*/false, &has_room)) return;
-  // Launches are where it asks again.
+  const bool answered = has_daemon && Ask(device, /*waits=*/false, &has_room);
+  if (!answered) {
+    std::lock_guard lock(mutex);
+    daemon_silent = true;
+  }
+  if (!sees && !answered) return;
+  // Launches are where it asks again; for neighbours alone those that are watched anyway, so that
+  // looking changes nothing where there are none.
   g_share_by_turns.store(true, std::memory_order_relaxed);
-  g_watching.store(true, std::memory_order_relaxed);
+  if (answered) g_watching.store(true, std::memory_order_relaxed);
 }
 
 void ShareAskInTurn(int ordinal) {
@@ -185,14 +230,18 @@ void ShareAskInTurn(int ordinal) {
     if (!part.started || now < part.asked_ns + kTurnNs) return;
     part.asked_ns = now;
   }
+  LookAround(device);
+  {
+    std::lock_guard lock(mutex);
+    if (daemon_silent) return;
+  }
   const auto start = std::chrono::steady_clock::now();
   bool has_room = false;
   // One that hangs would hold the program up each time.
   constexpr auto kHangs = 500ms;
-  if (!Ask(device, /*waits=*/false, &has_room) &&
-      std::chrono::steady_clock::now() - start > kHangs) {
-    g_share_by_turns.store(false, std::memory_order_relaxed);
-  }
+  const bool answered = Ask(device, /*waits=*/false, &has_room);
+  std::lock_guard lock(mutex);
+  daemon_silent = !answered && std::chrono::steady_clock::now() - start > kHangs;
 }
 
 void ShareStop() {
@@ -202,9 +251,10 @@ void ShareStop() {
 
 void ResetShareAfterFork() {
   new (&mutex) std::mutex;
-  for (Part& part : parts) part = {};
+  for (Part& part : parts) part = Part{};
   for (std::atomic<bool>& b : begun) b = false;
   g_share_by_turns = false;
+  daemon_silent = false;
 }
 
 }  // namespace atp::shim

@@ -218,7 +218,8 @@ void ForgetContext(CUcontext context) {
 void ResetDevicesAfterFork() { new (&mutex) std::mutex; }
 
 uint64_t EffectiveBudget(const Device& device) {
-  const uint64_t share = device.share.load(std::memory_order_relaxed);
+  uint64_t share = device.share.load(std::memory_order_relaxed);
+  if (share == 0) share = device.beside.load(std::memory_order_relaxed);
   if (share == 0) return device.budget;
   const bool limited = Settings().budget.Of(device.ordinal).given;
   return limited ? std::min(share, device.budget) : share;

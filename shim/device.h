@@ -32,6 +32,7 @@ struct Device {
   uint64_t card = 0;                     // the same in every process that uses this card
   std::atomic<uint64_t> promised{0};     // managed bytes that the ledger of host memory knows of
   std::atomic<uint64_t> share{0};        // that atpd gives of the card; 0 = it says nothing
+  std::atomic<uint64_t> beside{0};       // that neighbours leave; 0 = not known
   std::atomic<uint64_t> least{0};        // with less no plan is possible; 0 = not known yet
   std::atomic<uint32_t> small_frees{0};  // of packed ones, while launches are watched
 };
@@ -48,8 +49,8 @@ void ForgetContext(CUcontext context);
 uint32_t ContextsForgotten();  // so many times: memory and handles of ours may be gone
 void ResetDevicesAfterFork();
 
-// What the shim may keep resident at present: what atpd gives of a shared card, within ATP_BUDGET;
-// without that, Device::budget.
+// What the shim may keep resident at present: what atpd gives of a shared card, without that what
+// neighbours leave of it, each within ATP_BUDGET; without these, Device::budget.
 uint64_t EffectiveBudget(const Device& device);
 // What the managed memory of a device may occupy: the budget less the plain memory beside it.
 uint64_t ManagedRoom(const Device& device);

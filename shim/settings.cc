@@ -145,7 +145,7 @@ constexpr struct {
      [](const char* t, Configuration*) { return frameworks::IsFrameworkSetting(t); }},
     {"ATP_DISABLE",
      "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
-     "deepbind, vmm, pools, graphs, demand, heap, reach, sight, twomovers",
+     "deepbind, vmm, pools, graphs, demand, heap, reach, sight, twomovers, neighbours",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
     {"ATP_NATIVE", "a list of beginnings of library file names (libnccl,libmine)",
      [](const char* t, Configuration* s) {
@@ -265,15 +265,15 @@ bool ParseDisable(const char* text, uint32_t* mask) {
   static constexpr struct {
     const char* name;
     Disable part;
-  } kParts[] = {{"populate", kDisablePopulate},  {"prefetch", kDisablePrefetch},
-                {"evict", kDisableEvict},        {"touch", kDisableTouch},
-                {"discard", kDisableDiscard},    {"readmostly", kDisableReadMostly},
-                {"slabs", kDisableSlabs},        {"asynctwins", kDisableAsyncTwins},
-                {"deepbind", kDisableDeepbind},  {"vmm", kDisableVmm},
-                {"pools", kDisablePools},        {"graphs", kDisableGraphs},
-                {"demand", kDisableDemand},      {"heap", kDisableHeap},
-                {"reach", kDisableReach},        {"sight", kDisableSight},
-                {"twomovers", kDisableTwoMovers}};
+  } kParts[] = {{"populate", kDisablePopulate},   {"prefetch", kDisablePrefetch},
+                {"evict", kDisableEvict},         {"touch", kDisableTouch},
+                {"discard", kDisableDiscard},     {"readmostly", kDisableReadMostly},
+                {"slabs", kDisableSlabs},         {"asynctwins", kDisableAsyncTwins},
+                {"deepbind", kDisableDeepbind},   {"vmm", kDisableVmm},
+                {"pools", kDisablePools},         {"graphs", kDisableGraphs},
+                {"demand", kDisableDemand},       {"heap", kDisableHeap},
+                {"reach", kDisableReach},         {"sight", kDisableSight},
+                {"twomovers", kDisableTwoMovers}, {"neighbours", kDisableNeighbours}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
   uint32_t parsed = 0;

@@ -56,6 +56,7 @@ enum Disable : uint32_t {
   kDisableReach = 1u << 14,
   kDisableSight = 1u << 15,
   kDisableTwoMovers = 1u << 16,
+  kDisableNeighbours = 1u << 17,
 };
 
 // ATP_RECOMPUTE: which launches may run again is logged; and they do, into scratch memory.

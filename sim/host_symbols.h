@@ -31,6 +31,15 @@ typedef struct {
 } atpSimCardUse;
 int atpSimCard(uint32_t index, atpSimCardUse* use);
 
+// The processes that use card `index`, the calling one first and as 0, and the bytes that each
+// holds of it, plain and managed. Writes at most `capacity` of them and returns how many there are;
+// 0 before cuInit and for a card that is not there.
+typedef struct {
+  uint64_t bytes;
+  int32_t process;
+} atpSimProcess;
+uint32_t atpSimProcesses(uint32_t index, atpSimProcess* processes, uint32_t capacity);
+
 // Bytes of host memory that managed memory may still take (ATP_SIM_HOST_MEMORY), as MemAvailable of
 // a real machine; UINT64_MAX without a limit, and before cuInit.
 uint64_t atpSimHostFree(void);

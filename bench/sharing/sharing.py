@@ -6,6 +6,9 @@ Each is train_transformer of 54 MiB; the card has 68 MiB, so that each alone tak
 plain managed memory without anybody who divides the card, the shim without a daemon, the shim with
 atpd, and the same with a priority for the second job. Times are virtual, the CUDA events of the
 programs themselves.
+
+With --neighbour instead: one such job on a card of 44 MiB, to which a program without the shim
+comes after 60 ms of virtual time, takes 13 MiB of plain memory and leaves after 100 ms more.
 """
 import argparse
 import json
@@ -44,11 +47,14 @@ def iterations_of(process):
     return times, re.search(r"checksum (\w+)", out).group(1)
 
 
+def train(count):
+    return [f"{BUILD}/bin/examples/train_transformer", "--layers", "1", "--width", "512",
+            "--sequence", "16", "--iterations", str(count)]
+
+
 def together(folder, count, common, own=({}, {})):
     card = listening([f"{BUILD}/lib/sim/simcard", "--socket", f"{folder}/card", "--members", "2"])
-    command = [f"{BUILD}/bin/examples/train_transformer", "--layers", "1", "--width", "512",
-               "--sequence", "16", "--iterations", str(count)]
-    jobs = [subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+    jobs = [subprocess.Popen(train(count), text=True, stdout=subprocess.PIPE,
                              env=environment(ATP_SIM_CARD=f"{folder}/card,{i}", **common, **own[i]))
             for i in (0, 1)]
     results = [iterations_of(job) for job in jobs]
@@ -56,11 +62,47 @@ def together(folder, count, common, own=({}, {})):
     return results
 
 
+def beside_a_neighbour(folder, count, **more):
+    card = listening([f"{BUILD}/lib/sim/simcard", "--socket", f"{folder}/card", "--members", "2"])
+    common = {"ATP_SIM_MEMORY": "44MiB"}
+    job = subprocess.Popen(train(count), text=True, stdout=subprocess.PIPE,
+                           env=environment(ATP_SIM_CARD=f"{folder}/card,0", **common, **more))
+    neighbour = subprocess.Popen([f"{BUILD}/tests/preload/programs/bin/neighbour", "13", "100"],
+                                 stdout=subprocess.DEVNULL,
+                                 env=environment(ATP_SIM_CARD=f"{folder}/card,1", LD_PRELOAD="",
+                                                 ATP_SIM_START="60", **common))
+    result = iterations_of(job)
+    if neighbour.wait() != 0:
+        raise SystemExit("sharing: the neighbour has failed")
+    card.wait()
+    return result
+
+
+def show_neighbour(count, as_json):
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {"seen": beside_a_neighbour(folder, count),
+                "not seen": beside_a_neighbour(folder, count, ATP_DISABLE="neighbours")}
+    if len({checksum for _, checksum in rows.values()}) != 1:
+        raise SystemExit("sharing: results differ")
+    if as_json:
+        print(json.dumps({name: times for name, (times, _) in rows.items()}, indent=1))
+        return 0
+    print("| neighbour | " + " | ".join(str(i + 1) for i in range(count)) + " |")
+    print("|---" * (count + 1) + "|")
+    for name, (times, _) in rows.items():
+        print(f"| {name} | " + " | ".join(f"{ms:.1f}" for ms in times) + " |")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--iterations", type=int, default=16, help="of each job (default 16)")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--neighbour", action="store_true",
+                        help="one job, and a neighbour without the shim that comes and goes")
     options = parser.parse_args()
+    if options.neighbour:
+        return show_neighbour(max(options.iterations, 24), options.json)
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         def run(name, common, own=({}, {}), daemon=False):

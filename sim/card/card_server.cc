@@ -169,6 +169,8 @@ std::string CardServer::Answer(Op op, Lane lane, Reader* in) {
       return One(m.Residency(Own(in->Get<uint64_t>())));
     case Op::kHealth:
       return One(m.Health(in->Get<int>()));
+    case Op::kProcesses:
+      return ProcessesOn(in->Get<int>());
     case Op::kKernelBusy:
       return One(m.KernelBusy(in->Get<int>()));
     case Op::kHostFree:
@@ -184,6 +186,15 @@ std::string CardServer::Answer(Op op, Lane lane, Reader* in) {
     default:
       return AnswerOnStreams(op, lane, in);
   }
+}
+
+std::string CardServer::ProcessesOn(int device) {
+  std::vector<ProcessUse> uses;
+  for (const auto& [member, process] : table_.Present()) {
+    const bool asks = member == CurrentMember();
+    uses.push_back({asks ? 0 : process, machine_->BytesOf(member, device)});
+  }
+  return Writer().PutAll(uses).bytes();
 }
 
 std::string CardServer::AnswerOnStreams(Op op, Lane lane, Reader* in) {

@@ -31,6 +31,7 @@ class CardServer {
   bool Join(int socket, pid_t process);
   std::string MakeMachine(const MachineConfig& config);
   std::string Answer(Op op, Lane lane, Reader* in);
+  std::string ProcessesOn(int device);
   std::string AnswerOnStreams(Op op, Lane lane, Reader* in);
   std::string AnswerAll(const std::string& questions, Time* last);
 

@@ -138,6 +138,10 @@ class RemoteMachine : public Machine {
   MachineStatus Health(int device) const override {
     return Look<MachineStatus>(Op::kHealth, device);
   }
+  std::vector<ProcessUse> Processes(int device) const override {
+    const std::string answer = AskText(kNoLane, Clock(), Writer().Put(Op::kProcesses).Put(device));
+    return Reader(answer).GetAll<ProcessUse>();
+  }
   Time KernelBusy(int device) const override { return Look<Time>(Op::kKernelBusy, device); }
   uint64_t HostFree() const override { return Look<uint64_t>(Op::kHostFree); }
   std::string StatsJson() override {

@@ -98,6 +98,15 @@ bool TurnTable::Over() {
   return true;
 }
 
+std::vector<std::pair<Member, pid_t>> TurnTable::Present() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<Member, pid_t>> present;
+  for (Member member = 0; member < kMostMembers; ++member) {
+    if (seats_[member].state != State::kFree) present.push_back({member, seats_[member].process});
+  }
+  return present;
+}
+
 Member TurnTable::Next() const {
   Member next = kMostMembers;
   if (awaited_ > 0) return next;

@@ -14,6 +14,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "sim/machine/member.h"
 
@@ -33,6 +35,7 @@ class TurnTable : public Turns {
   void End();  // and is on its own again
   bool Await(Time time) override;
   bool Over();  // all have come and all have left
+  std::vector<std::pair<Member, pid_t>> Present();
 
  private:
   enum class State : uint8_t { kFree, kAway, kAsleep, kHere };

@@ -45,6 +45,7 @@ enum class Op : uint32_t {
   kEventTime,
   kWaitAny,
   kHealth,
+  kProcesses,
   kKernelBusy,
   kHostFree,
   kStatsJson,

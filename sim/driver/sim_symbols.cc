@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbols that only the simulated driver has (sim/host_symbols.h).
+#include <algorithm>
 #include <map>
 
 #include "sim/driver/driver.h"
@@ -71,6 +72,18 @@ ATP_SIM_API int atpSimCard(uint32_t index, atpSimCardUse* use) {
   for (const atp::sim::Context* context : driver.contexts.all())
     use->contexts += context->device->index == device;
   return 1;
+}
+
+ATP_SIM_API uint32_t atpSimProcesses(uint32_t index, atpSimProcess* processes, uint32_t capacity) {
+  Driver& driver = Driver::Get();
+  std::lock_guard<std::mutex> lock(driver.mutex);
+  if (driver.forked() || !driver.initialised()) return 0;
+  if (index >= static_cast<uint32_t>(driver.settings().machine.devices)) return 0;
+  auto uses = driver.machine().Processes(static_cast<int>(index));
+  std::stable_partition(uses.begin(), uses.end(), [](const auto& use) { return use.process == 0; });
+  for (size_t i = 0; i < uses.size() && i < capacity; ++i)
+    processes[i] = {uses[i].bytes, uses[i].process};
+  return static_cast<uint32_t>(uses.size());
 }
 
 ATP_SIM_API uint64_t atpSimHostFree(void) {

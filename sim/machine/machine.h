@@ -101,6 +101,11 @@ struct MemoryInfo {
   uint64_t free_bytes = 0, total_bytes = 0;
 };
 
+struct ProcessUse {
+  int process = 0;     // 0: the program that asks
+  uint64_t bytes = 0;  // plain, and what managed memory holds of the card
+};
+
 class Machine {
  public:
   // Fails with a clear `error` (names the value and what is allowed) on an unknown profile, an
@@ -174,6 +179,8 @@ class Machine {
 
   // A sticky failure of the device (host memory exhausted), kOk otherwise.
   virtual MachineStatus Health(int device) const = 0;
+  // Who is on the device: on a machine of its own the program alone.
+  virtual std::vector<ProcessUse> Processes(int device) const = 0;
   // How long kernels that have ended ran on the device, faults included.
   virtual Time KernelBusy(int device) const = 0;
   // Bytes that managed memory may still take of the host; UINT64_MAX without a limit.

@@ -120,6 +120,16 @@ MemoryInfo TimingMachine::Info(int device) const {
   return {memory.free_bytes(), memory.total_bytes()};
 }
 
+std::vector<ProcessUse> TimingMachine::Processes(int device) const {
+  const MemoryInfo info = Info(device);
+  return {{0, info.total_bytes - info.free_bytes}};
+}
+
+uint64_t TimingMachine::BytesOf(Member member, int device) const {
+  const PhysicalMemory& memory = const_cast<TimingMachine*>(this)->world_.unified.memory(device);
+  return pinned_[member][static_cast<size_t>(device)] + memory.BytesOf(member);
+}
+
 void TimingMachine::AddManaged(Lane lane, uint64_t address, uint64_t bytes) {
   Time at = CatchUp(lane);
   Time start = world_.locks[MemberOf(address)].WriteFrom(at);  // mmap waits for hints in progress

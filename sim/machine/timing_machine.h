@@ -69,6 +69,7 @@ class TimingMachine : public Machine {
   int WaitAny(Lane lane, std::span<const EventId> events, Time deadline) override;
 
   MachineStatus Health(int device) const override;
+  std::vector<ProcessUse> Processes(int device) const override;
   std::string StatsJson() override;
   void FlushTimeline() override;
   void SetPeerAccess(int device, int peer, bool enabled) override;
@@ -87,6 +88,8 @@ class TimingMachine : public Machine {
   void AddMember(Member member) { scheduler_.AddMember(member); }
   // It has ended: what it had is free again.
   void DropMember(Member member);
+  // What it holds of a device.
+  uint64_t BytesOf(Member member, int device) const;
   Time now() const { return scheduler_.now(); }
 
   // For tests: the model inside.

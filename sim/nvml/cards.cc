@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "sim/driver/identity.h"
@@ -11,13 +12,12 @@
 namespace atp::nvml {
 namespace {
 
-using CardUse = int (*)(uint32_t, atpSimCardUse*);
-
-// The simulated driver's own answer, when the driver is in this process. Never loads it.
-CardUse FindCardUse() {
+// A function of the simulated driver, when the driver is in this process. Never loads it.
+template <class Function>
+Function* Find(const char* name) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!driver) return nullptr;
-  auto found = reinterpret_cast<CardUse>(dlsym(driver, "atpSimCard"));
+  auto found = reinterpret_cast<Function*>(dlsym(driver, name));
   dlclose(driver);
   return found;
 }
@@ -69,13 +69,24 @@ Use Cards::UseOf(const Card& card) const {
   Use use;
   use.free = card.total - card.reserved;
   atpSimCardUse said{};
-  const CardUse ask = FindCardUse();
+  const auto ask = Find<decltype(atpSimCard)>("atpSimCard");
   if (!ask || !ask(static_cast<uint32_t>(card.index), &said)) return use;
   use.free = said.free_bytes;
   use.contexts = said.contexts;
   use.now_ns = said.now_ns;
   use.busy_ns = said.busy_ns;
   return use;
+}
+
+std::vector<atpSimProcess> Cards::ProcessesOn(const Card& card) const {
+  const auto ask = Find<decltype(atpSimProcesses)>("atpSimProcesses");
+  if (!ask) return {};
+  std::vector<atpSimProcess> processes(16);
+  const uint32_t count = ask(static_cast<uint32_t>(card.index), processes.data(),
+                             static_cast<uint32_t>(processes.size()));
+  processes.resize(std::min<size_t>(count, processes.size()));
+  if (!processes.empty() && UseOf(card).contexts == 0) processes.erase(processes.begin());
+  return processes;
 }
 
 }  // namespace atp::nvml

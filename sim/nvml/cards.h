@@ -2,8 +2,9 @@
 // The cards that the stand-in management library shows: the machine that the ATP_SIM_* variables
 // describe, and, when the simulated driver is in this process, what it has given out.
 //
-// Every process has a simulated machine of its own, so that this process is the only one that uses
-// the cards. CUDA_VISIBLE_DEVICES hides nothing here, as on a real machine. Under one lock.
+// A process with a simulated machine of its own is the only one on its cards; on a card that is
+// shared (ATP_SIM_CARD) all are listed. CUDA_VISIBLE_DEVICES hides nothing here, as on a real
+// machine. Under one lock.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,8 @@ class Cards {
 
   std::vector<Card>& all() { return cards_; }
   Use UseOf(const Card& card) const;
+  // Those that have a context on it; 0 is this process, and comes first.
+  std::vector<atpSimProcess> ProcessesOn(const Card& card) const;
   int driver_version() const { return settings_.driver_version; }
 
   std::mutex mutex;

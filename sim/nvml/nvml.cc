@@ -85,22 +85,25 @@ const char* DriverBranch(int version) {
   return "450.00";
 }
 
-// Processes with a context on the card: this one or none.
+// Processes with a context on the card.
 template <class Record>
 int Processes(Device device, unsigned* count, Record* records) {
   return WithCard(device, [&](Card& card) -> int {
     if (!count) return nvml::kInvalidArgument;
-    const Use use = Cards::Get().UseOf(card);
+    const std::vector<atpSimProcess> processes = Cards::Get().ProcessesOn(card);
     const unsigned room = *count;
-    *count = use.contexts ? 1 : 0;
+    *count = static_cast<unsigned>(processes.size());
     if (*count == 0) return nvml::kSuccess;
-    if (room == 0) return nvml::kInsufficientSize;
+    if (room < *count) return nvml::kInsufficientSize;
     if (!records) return nvml::kInvalidArgument;
-    *records = Record{};
-    records->pid = static_cast<unsigned>(getpid());
-    records->used_bytes = card.total - card.reserved - use.free;
-    if constexpr (requires { records->gpu_instance; })
-      records->gpu_instance = records->compute_instance = ~0u;  // the card is not divided
+    for (const atpSimProcess& process : processes) {
+      *records = Record{};
+      records->pid = static_cast<unsigned>(process.process ? process.process : getpid());
+      records->used_bytes = process.bytes;
+      if constexpr (requires { records->gpu_instance; })
+        records->gpu_instance = records->compute_instance = ~0u;  // the card is not divided
+      ++records;
+    }
     return nvml::kSuccess;
   });
 }

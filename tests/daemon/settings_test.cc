@@ -44,6 +44,28 @@ TEST_F(SettingsTest, AFlagComesBeforeTheEnvironmentAndThatBeforeAFile) {
   EXPECT_EQ(settings_.store, "/from/file");
 }
 
+TEST_F(SettingsTest, TheUsersFileComesBeforeTheMachinesAndRootHasTheMachinesAlone) {
+  std::filesystem::create_directories(folder_ / "user/atp");
+  std::ofstream(folder_ / "machine.conf") << "store-workloads = 5\nmetrics = 127.0.0.1:5\n";
+  std::ofstream(folder_ / "user/atp/atpd.conf") << "store-workloads = 6\n";
+  const std::string config = folder_ / "user";
+  const Lookup lookup = [&](const char* name) {
+    return std::string(name) == "XDG_CONFIG_HOME" ? config.c_str() : nullptr;
+  };
+  WhoAsks who;
+  who.machine_file = folder_ / "machine.conf";
+  for (const bool root : {false, true}) {
+    who.root = root;
+    Settings settings;
+    ASSERT_EQ(ReadSettings({}, lookup, &settings, nullptr, who), -1);
+    EXPECT_EQ(settings.limits.workloads, root ? 5u : 6u);
+    EXPECT_EQ(settings.metrics, "127.0.0.1:5");
+    // And each before both.
+    ASSERT_EQ(ReadSettings({"--store-workloads=7"}, lookup, &settings, nullptr, who), -1);
+    EXPECT_EQ(settings.limits.workloads, 7u);
+  }
+}
+
 TEST_F(SettingsTest, WhatIsNoKeyOrNoValueIsRefused) {
   for (const char* text : {"colour = red\n", "store-workloads = -1\n", "tune = perhaps\n",
                            "tune-cpu = 2\n", "check-config = true\n", "[section]\nstore = /a\n",

@@ -84,6 +84,29 @@ TEST_F(ShareBookTest, MemoryOfNeighboursWithoutTheShimIsNotGivenOut) {
   EXPECT_LE(sum, 11 * kGiB);
 }
 
+// Pages of jobs that a neighbour has pushed out are held by nobody, and free memory stays near 0.
+TEST_F(ShareBookTest, ANeighbourThatPushesJobsOutIsSeenByTheListOfProcesses) {
+  ShareReport report = On("a", 8 * kGiB);
+  report.free_bytes = 0;
+  const auto with = [&](std::vector<protocol::CardProcess> processes) {
+    ShareReport made = report;
+    made.processes = std::move(processes);
+    return made;
+  };
+  const int self = getpid(), parent = getppid();
+  const ShareReport seen = with({{5 * kGiB, self, 0}, {6 * kGiB, parent, 0}});
+  Report(1, seen);
+  Report(2, seen);
+  EXPECT_EQ(book_.OthersOn("a"), 6 * kGiB);
+  EXPECT_LE(Report(1, seen) + Report(2, seen), 10 * kGiB);
+  // One that turns out to be a job is none.
+  book_.Report(kUser, 3, parent, seen, now_);
+  EXPECT_EQ(book_.OthersOn("a"), 0u);
+  // And a list that counts processes otherwise says nothing.
+  Report(1, with({{6 * kGiB, 1 << 29, 0}}));
+  EXPECT_EQ(book_.OthersOn("a"), 0u);
+}
+
 TEST_F(ShareBookTest, LimitsOfAUserBoundBudgetWeightAndPriority) {
   book_.SetLimits({{kUser, {2 * kGiB, 1, 0}}});
   ShareReport report = On("a", 12 * kGiB);

@@ -19,12 +19,14 @@
 
 #include "daemon/service.h"
 #include "daemon/settings.h"
+#include "daemon/share_book.h"
 #include "daemon/store.h"
 #include "daemon/tune_search.h"
 #include "policy/machine_json.h"
 #include "protocol/learned.h"
 #include "protocol/message.h"
 #include "protocol/run_record_reader.h"
+#include "protocol/share_report.h"
 #include "ptx/parser.h"
 #include "report/analysis.h"
 #include "shim/ptx_access.h"
@@ -63,13 +65,29 @@ Rule Message(const std::string& text) {
 // With a body, to the daemon itself.
 Rule Exchange(const std::string& text) {
   static daemon::Store store(Folder() / "exchange.db", {1u << 20, 20});
-  static daemon::Service service(&store);
+  static daemon::ShareBook book;
+  static daemon::Service service(&store, nullptr, &book);
   protocol::Message message;
   message.kind = static_cast<protocol::MessageKind>(1 + (text.empty() ? 0 : text[0] & 7));
   std::vector<protocol::Fd> bodies;
   bodies.push_back(protocol::MakeBody(Bytes(text)));
   const auto reply = service.Answer(1, message, bodies);
   return reply && reply->bodies.size() > protocol::kMostBodies ? "too long an answer" : nullptr;
+}
+
+Rule ShareReport(const std::string& text) {
+  protocol::ShareReport report, again;
+  std::string error;
+  if (!protocol::Read(Bytes(text), &report, &error))
+    return error.empty() ? "no error in words" : nullptr;
+  if (!protocol::Read(protocol::Write(report), &again, &error)) return "cannot be read again";
+  if (again != report) return "what was written reads as something else";
+  daemon::ShareBook book;
+  book.Report(1, 1, 1, report);
+  report.free_bytes = 0;
+  const uint64_t budget = book.Report(1, 2, 1, report);
+  const bool fits = budget == protocol::kNoBudget || budget <= report.card_bytes;
+  return fits ? nullptr : "a budget above the card";
 }
 
 Rule Learned(const std::string& text) {
@@ -214,12 +232,22 @@ std::vector<Form> Forms() {
   tuned.tuning.head_room_bytes = tuned.candidate.head_room_bytes = 4u << 20;
   tuned.budget_bytes = 64u << 20;
   const std::string learned = Text(protocol::Write(tuned));
+  protocol::ShareReport job;
+  job.card = "card";
+  job.card_bytes = uint64_t{16} << 30;
+  job.footprint = job.held = uint64_t{12} << 30;
+  job.processes = {{uint64_t{3} << 30, 1, 0}, {uint64_t{2} << 30, 2, 0}};
+  const std::string report = Text(protocol::Write(job));
   policy::MeasuredMachine machine;
   machine.device = "Sample";
   machine.link = {25e9, 24e9, 12e9, 23e9};
   machine.fault_us = 0.36;
   return {{"message", Message, 1, {Text(protocol::WriteMessage({1, {}, 7, "import", 3}))}},
-          {"exchange", Exchange, 20, {"1" + learned, Text(protocol::Write(tuned.fingerprint))}},
+          {"exchange",
+           Exchange,
+           20,
+           {"1" + learned, "7" + report, Text(protocol::Write(tuned.fingerprint))}},
+          {"share report", ShareReport, 1, {report}},
           {"learned", Learned, 1, {learned}},
           {"fingerprint", Fingerprint, 1, {Text(protocol::Write(tuned.fingerprint))}},
           {"store", StoreFile, 50, {StoreBytes()}},

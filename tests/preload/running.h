@@ -18,7 +18,9 @@ namespace atp::preload {
 // A process with an open input, whose output is read line by line.
 class Running {
  public:
-  Running(const std::vector<std::string>& command, const Environment& environment) {
+  // `waits`: it is told to go on only at the end of its input, by the word "wait".
+  Running(const std::vector<std::string>& command, const Environment& environment,
+          bool waits = true) {
     int in[2], out[2];
     EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
@@ -30,11 +32,12 @@ class Running {
       dup2(out[1], STDOUT_FILENO);
       dup2(out[1], STDERR_FILENO);
       std::vector<char*> words, pairs;
-      std::vector<std::string> texts = {"ATP_SOCKET=off", "ASAN_OPTIONS=detect_leaks=0"};
+      std::vector<std::string> texts = {"ASAN_OPTIONS=detect_leaks=0"};
+      if (environment.count("ATP_SOCKET") == 0) texts.push_back("ATP_SOCKET=off");
       for (const auto& [name, value] : environment) texts.push_back(name + "=" + value);
       for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
       for (const std::string& text : texts) pairs.push_back(const_cast<char*>(text.c_str()));
-      words.push_back(const_cast<char*>("wait"));
+      if (waits) words.push_back(const_cast<char*>("wait"));
       words.push_back(nullptr);
       pairs.push_back(nullptr);
       execve(words[0], words.data(), pairs.data());
@@ -74,6 +77,7 @@ class Running {
     pid_ = 0;
   }
   const std::string& said() const { return said_; }
+  pid_t pid() const { return pid_; }
   int HeldMiB() const {
     std::smatch found;
     return std::regex_search(said_, found, std::regex("holds ([0-9]+) MiB")) ? stoi(found[1]) : -1;

@@ -10,6 +10,8 @@
 
 #include <random>
 
+#include "daemon_generated.h"
+
 namespace atp::protocol {
 namespace {
 
@@ -100,6 +102,26 @@ TEST(Message, OneVersionNewerIsTaken) {
   EXPECT_FALSE(ReadMessage(WriteMessage(message)));
   message.version = 0;
   EXPECT_FALSE(ReadMessage(WriteMessage(message)));
+}
+
+// A sender one version newer may have fields at the end that this one does not know.
+TEST(Message, FieldsOfANewerVersionAreLeftAlone) {
+  flatbuffers::FlatBufferBuilder to;
+  const auto text = to.CreateString("train");
+  const auto start = to.StartTable();
+  to.AddElement<uint32_t>(wire::Message::VT_VERSION, kMessageVersion + 1, 0);
+  to.AddElement<uint32_t>(wire::Message::VT_KIND, 5, 0);
+  to.AddElement<uint64_t>(wire::Message::VT_JOB, 7, 0);
+  to.AddOffset(wire::Message::VT_TEXT, text);
+  to.AddElement<uint64_t>(wire::Message::VT_NUMBER, 9, 0);
+  to.AddElement<uint64_t>(wire::Message::VT_NUMBER + 2, 11, 0);
+  wire::FinishMessageBuffer(to, flatbuffers::Offset<wire::Message>(to.EndTable(start)));
+  const auto message = ReadMessage({to.GetBufferPointer(), to.GetSize()});
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->kind, MessageKind::kStatus);
+  EXPECT_EQ(message->job, 7u);
+  EXPECT_EQ(message->text, "train");
+  EXPECT_EQ(message->number, 9u);
 }
 
 TEST(Message, DamagedBytesAreRefusedOrRead) {

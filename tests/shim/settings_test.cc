@@ -169,7 +169,7 @@ TEST(ParseSettings, WhoNamesAnUnknownPartIsToldAllThatThereAre) {
   }
   uint32_t mask = 0;
   EXPECT_TRUE(ParseDisable(list.c_str(), &mask)) << list;
-  EXPECT_EQ(mask, 2u * kDisableTwoMovers - 1) << list;
+  EXPECT_EQ(mask, 2u * kDisableNeighbours - 1) << list;
 }
 
 TEST(ParseSettings, UnknownVariablesOfOthersAreNobodysBusiness) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/machine/unified/block.h"
+
 namespace atp::sim {
 
 ChunkId PhysicalMemory::NewChunk() {
@@ -122,6 +124,20 @@ std::vector<ChunkId> PhysicalMemory::List(ChunkList list) const {
     ids.push_back(id);
   }
   return ids;
+}
+
+uint64_t PhysicalMemory::BytesOf(Member member) const {
+  uint64_t pages = 0;
+  for (ChunkList list : {ChunkList::kUnused, ChunkList::kDiscarded, ChunkList::kUsed}) {
+    for (ChunkId id : List(list)) {
+      for (const ChunkPart& part : chunks_[id].parts) {
+        if (MemberOf(part.block->slot * kBlockBytes) == member) {
+          pages += static_cast<uint64_t>(part.pages);
+        }
+      }
+    }
+  }
+  return pages * kPageBytes;
 }
 
 }  // namespace atp::sim

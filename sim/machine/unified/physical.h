@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sim/machine/link.h"
+#include "sim/machine/member.h"
 #include "sim/machine/unified/page_mask.h"
 
 namespace atp::sim {
@@ -80,6 +81,8 @@ class PhysicalMemory {
   uint64_t pinned_bytes() const { return pinned_; }
   // Ids of a list from head to tail.
   std::vector<ChunkId> List(ChunkList list) const;
+  // Bytes of chunks that the managed memory of a member has.
+  uint64_t BytesOf(Member member) const;
   // Bytes that eviction could give to plain device memory.
   uint64_t evictable_bytes() const { return evictable_ * kBlockBytes; }
 

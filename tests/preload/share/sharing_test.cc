@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tests/daemon/daemon_process.h"
+#include "tests/preload/running.h"
 #include "tests/preload/share/shared_card.h"
 #include "tests/preload/train.h"
 
@@ -108,6 +109,29 @@ TEST_F(Sharing, ALimitForAUserHoldsForTheJobs) {
   const auto jobs = Run({{Train(4), {}}}, {"--job-limits", "*:budget=40MiB"});
   EXPECT_NE(jobs[0].finished.err.find("budget 40.0 MiB by atpd"), std::string::npos)
       << jobs[0].finished.err;
+}
+
+// By `atp budget`, while it runs, and taken back.
+TEST_F(Sharing, ABudgetThatAPersonSetsHoldsForTheRunningJob) {
+  if (std::string(ATP_COMMAND).empty()) GTEST_SKIP() << "the command is not built";
+  daemon::DaemonProcess daemon(Folder());
+  Running job(
+      Train(1000000),
+      OnTinyCard(true,
+                 {{"ATP_SIM_MEMORY", kCard}, {"ATP_SOCKET", daemon.socket()}, {"ATP_LOG", "info"}}),
+      /*waits=*/false);
+  const auto set = [&](const std::string& process, const std::string& size) {
+    return RunChild({ATP_COMMAND, "budget", process, size, "--json"},
+                    {{"ATP_SOCKET", daemon.socket()}});
+  };
+  ASSERT_TRUE(job.Says("iter 4")) << job.said();
+  const Finished set_to = set(std::to_string(job.pid()), "40MiB");
+  EXPECT_EQ(set_to.out, "{\"most_bytes\":41943040,\"cards\":1}\n") << set_to.err;
+  EXPECT_TRUE(job.Says("budget 40.0 MiB by atpd")) << job.said();
+  EXPECT_EQ(set(std::to_string(job.pid()), "off").exit_code, 0);
+  EXPECT_TRUE(job.Says("by atpd, was 40.0 MiB")) << job.said();
+  EXPECT_EQ(set("1", "40MiB").exit_code, 1);
+  EXPECT_EQ(set(std::to_string(job.pid()), "much").exit_code, 2);
 }
 
 TEST_F(Sharing, WithADaemonThatIsKilledJobsGoOnWithTheirLastBudgets) {
