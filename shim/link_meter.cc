@@ -9,6 +9,7 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 constexpr size_t kEnough = 16;  // moves; fewer say little
+constexpr double kLeast = 0.1;  // of its rate alone a direction keeps beside the other one
 
 // Bytes per second of the link until evictions have shown it: PCIe 4 x16, as reached by copies of 2
 // MiB.
@@ -22,17 +23,31 @@ double Quantile(std::vector<double> values, double share) {
   return *at;
 }
 
-// Where the other direction comes and goes within a move: what is left of its bytes and time when
-// the part that it had the link to itself is taken off. 0: too little of that.
-double DuplexOf(const std::vector<std::array<double, 3>>& mixed, double alone) {
-  constexpr double kLeast = 0.25;
+// A move beside which the other direction was busy for some of the time.
+struct Mixed {
+  double alone, beside;  // nanoseconds without the other one, and with it
+  double bytes, other;   // of the move; of the other direction meanwhile
+};
+
+// What is left of a move's bytes and time when the part that it had the link to itself is taken
+// off, as a rate. 0: too little of that.
+double DuplexOf(const std::vector<Mixed>& mixed, double alone) {
   std::vector<double> rates;
-  for (const auto& [by_itself, beside, bytes] : mixed) {
-    if (beside < kLeast * (by_itself + beside)) continue;
-    const double left = bytes - alone / kNsPerSecond * by_itself;
-    rates.push_back(std::max(left, 0.0) / beside * kNsPerSecond);
+  for (const Mixed& m : mixed) {
+    const double left = m.bytes - alone / kNsPerSecond * m.alone;
+    rates.push_back(std::max(left, 0.0) / m.beside * kNsPerSecond);
   }
   return Quantile(std::move(rates), 0.5);
+}
+
+// Bytes that a byte of the other direction keeps from moving. Negative: not known.
+double CostOf(const std::vector<Mixed>& mixed, double alone) {
+  std::vector<double> costs;
+  for (const Mixed& m : mixed) {
+    const double could = alone / kNsPerSecond * (m.alone + m.beside);
+    if (m.other > 0) costs.push_back(std::max(could - m.bytes, 0.0) / m.other);
+  }
+  return costs.size() < kEnough ? -1 : Quantile(std::move(costs), 0.5);
 }
 
 }  // namespace
@@ -70,35 +85,58 @@ std::vector<LinkMeter::Span> LinkMeter::Spans(int direction) const {
   return spans;
 }
 
-LinkMeter::Rates LinkMeter::Estimate(int direction) {
+// Evictions keep their direction busy for some of the time only (their calls take longer than their
+// copies), and not always for the same share of it. So what fetches reach beside them is said for
+// evictions at the rate that those reach: what each byte of them costs is the same throughout.
+LinkMeter::Rates LinkMeter::ToDevice() {
+  Rates in = Estimate(1);
+  const double out = ToHost().duplex;
+  double& last = directions_[1].duplex;
+  if (in.cost >= 0 && out > 0) in.duplex = std::max(in.alone - in.cost * out, kLeast * in.alone);
+  if (in.duplex == 0) in.duplex = last;
+  if (in.alone > 0) in.duplex = std::min(in.duplex, in.alone);
+  return last = in.duplex, in;
+}
+
+LinkMeter::Rates LinkMeter::ToHost() {
+  Rates out = Estimate(0);
+  double& last = directions_[0].duplex;
+  if (out.duplex == 0) out.duplex = last;
+  if (out.alone > 0) out.duplex = std::min(out.duplex, out.alone);
+  return last = out.duplex, out;
+}
+
+LinkMeter::Rates LinkMeter::Estimate(int direction) const {
   const std::vector<Span> own = Spans(direction), other = Spans(1 - direction);
-  std::vector<double> alone, duplex;         // bytes per second
-  std::vector<std::array<double, 3>> mixed;  // nanoseconds alone, with the other one; bytes
+  std::vector<double> alone, duplex;  // bytes per second
+  std::vector<Mixed> mixed;
+  // What moved the other way before that has been forgotten.
+  const uint64_t known_from = other.size() == kRing ? other.front().begin : 0;
   size_t first = 0;
   for (const Span& s : own) {
-    if (!s.queued) continue;
+    if (!s.queued || s.begin < known_from) continue;
     while (first < other.size() && other[first].end <= s.begin) ++first;
-    uint64_t both = 0;
+    double both = 0, bytes = 0;  // of the other one
     for (size_t i = first; i < other.size() && other[i].begin < s.end; ++i) {
-      both += std::min(s.end, other[i].end) - std::max(s.begin, other[i].begin);
+      const Span& o = other[i];
+      const auto shared = static_cast<double>(std::min(s.end, o.end) - std::max(s.begin, o.begin));
+      both += shared;
+      bytes += shared / static_cast<double>(o.end - o.begin) * static_cast<double>(o.bytes);
     }
-    const double took = static_cast<double>(s.end - s.begin);
-    const double share = static_cast<double>(both) / took;
+    const double took = static_cast<double>(s.end - s.begin), share = both / took;
     const double rate = static_cast<double>(s.bytes) / took * kNsPerSecond;
-    constexpr double kMostly = 0.9;
+    constexpr double kMostly = 0.9, kSome = 0.25;
     if (share > kMostly) duplex.push_back(rate);
     if (share < 1 - kMostly) alone.push_back(rate);
-    const double beside = static_cast<double>(both);
-    mixed.push_back({took - beside, beside, static_cast<double>(s.bytes)});
+    if (share >= kSome) mixed.push_back({took - both, both, static_cast<double>(s.bytes), bytes});
   }
   Rates rates;
   rates.alone = Quantile(std::move(alone), 0.75);
   rates.duplex = Quantile(std::move(duplex), 0.5);
-  if (rates.duplex == 0 && rates.alone > 0) rates.duplex = DuplexOf(mixed, rates.alone);
-  double& last_duplex = directions_[direction].duplex;
-  if (rates.duplex == 0) rates.duplex = last_duplex;
-  if (rates.alone > 0) rates.duplex = std::min(rates.duplex, rates.alone);
-  last_duplex = rates.duplex;
+  if (rates.alone > 0) {
+    if (rates.duplex == 0) rates.duplex = DuplexOf(mixed, rates.alone);
+    rates.cost = CostOf(mixed, rates.alone);
+  }
   return rates;
 }
 

@@ -34,6 +34,8 @@ class LinkMeter {
   struct Rates {  // bytes per second, 0 = not known
     double alone = 0;
     double duplex = 0;  // while the other direction moves too
+    // Bytes that each byte of the other direction keeps from moving; < 0: not known.
+    double cost = -1;
   };
   // From the moves that were queued behind another one: a move that found its direction idle tells
   // of the call more than of the link. Even a queued one may have waited for the driver (its locks,
@@ -42,8 +44,8 @@ class LinkMeter {
   // fastest had the link to themselves while the driver was busy with the other; where no move has
   // it busy all along, of what moves took beyond the part by themselves. A plan that moves in one
   // direction only shows nothing of both: then what was last seen of them holds.
-  Rates ToDevice() { return Estimate(1); }
-  Rates ToHost() { return Estimate(0); }
+  Rates ToDevice();
+  Rates ToHost();
   // Both for the planner; what has not been measured is guessed from what has.
   policy::LinkRates Link();
   // What an earlier run has measured holds until this one knows better.
@@ -64,7 +66,7 @@ class LinkMeter {
   };
 
   std::vector<Span> Spans(int direction) const;
-  Rates Estimate(int direction);
+  Rates Estimate(int direction) const;
 
   std::array<Direction, 2> directions_{};
   Log log_;

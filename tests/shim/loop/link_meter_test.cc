@@ -102,6 +102,33 @@ TEST(LinkMeter, ADirectionThatComesAndGoesWithinEachMoveOfTheOtherTellsTheDuplex
   EXPECT_NEAR(meter.ToDevice().duplex, 12e9, 0.1e9);
 }
 
+// Evictions whose calls take twice as long as their copies leave the link to the fetches for half
+// of the time. Most fetches meet such, most evictions are others: each median by itself would tell
+// of another time, and both together of a link that is not there.
+TEST(LinkMeter, BothRatesAreOfTheSameTime) {
+  LinkMeter meter;
+  uint64_t now[2] = {1'000'000, 1'000'000};  // out, in
+  const auto run = [&](uint64_t until, double in, double out) {
+    for (int d = 0; d < 2; ++d) {
+      const uint64_t bytes = d == kIn ? 8 * kMiB : 2 * kMiB;
+      const auto ns = static_cast<uint64_t>(static_cast<double>(bytes) / (d == kIn ? in : out));
+      for (; now[d] + ns <= until; now[d] += ns)
+        meter.Moved(d, now[d] - 100'000, now[d] + ns, bytes);
+      now[d] = until;
+    }
+  };
+  for (uint64_t i = 1, t = 1'000'000; i <= 10; ++i) {
+    run(t += 7'000'000, 12, 24);
+    run(t += 7'000'000, 18.5, 12);
+    now[kOut] = t + 2'000'000;
+    run(t += 2'000'000, 25, 24);
+  }
+  const policy::LinkRates link = meter.Link();
+  EXPECT_NEAR(link.h2d, 25e9, 0.3e9);
+  EXPECT_NEAR(link.duplex_d2h, 24e9, 0.5e9);
+  EXPECT_NEAR(link.duplex_h2d, 12e9, 0.6e9);
+}
+
 TEST(LinkMeter, ADuplexRateIsNeverAboveTheRateAlone) {
   LinkMeter meter;
   // Noise: moves beside the other direction look faster.
