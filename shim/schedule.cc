@@ -153,9 +153,14 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
   sorted.reserve(order.size());
   for (const uint32_t i : order) sorted.push_back(s.fetches[i]);
   s.fetches = std::move(sorted);
-  // Evictions are in the order of their starts; so is how far the fetches have come by then.
+  // Evictions are in the order of their starts; so is how far the fetches have come by then. One
+  // may be put off into the next period, beyond some of that one's fetches.
+  const size_t n = order.size();
+  const auto start_of = [&](size_t at) {
+    return fetch_start[order[at % n]] + static_cast<double>(at / n) * plan.period_seconds;
+  };
   for (size_t i = 0, at = 0; i < s.evicts.size(); ++i) {
-    while (at < order.size() && fetch_start[order[at]] < evict_start[i] - kTick) ++at;
+    while (at < 2 * n && start_of(at) < evict_start[i] - kTick) ++at;
     s.behind.push_back(static_cast<uint32_t>(at));
   }
 

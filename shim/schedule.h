@@ -50,7 +50,8 @@ struct Schedule {
   std::vector<uint32_t> oldest_flag;  // per eviction: the smallest flag index that it or a later
                                       // one of the period waits for
   // Per eviction: fetches that the plan has begun before it, of those in front of the first one
-  // that it has not. Where copies out slow the copies in, it puts some off (policy/flow.h).
+  // that it has not; those of the next period too, for one that is put off into it. Where copies
+  // out slow the copies in, it puts some off (policy/flow.h).
   std::vector<uint32_t> behind;
   uint32_t flagged = 0;  // positions after which an event is recorded, because an eviction follows
   std::vector<uint64_t> signatures;            // of the launches: by them the program is followed

@@ -315,6 +315,7 @@ class Turns : public Traffic::Observer {
  public:
   Turns() : world(25.0, 8 * kGranule), traffic(&world, 8 * kGranule) {
     policy::Plan plan;
+    plan.period_seconds = 3;
     for (uint32_t t = 0; t < 2; ++t) {
       allocations_[t].id = t + 1;
       allocations_[t].address = (t + 1) * kGranule;
@@ -377,6 +378,31 @@ TEST(Mover, AnEvictionIsPutOffBehindTheFetchesThatThePlanBeginsBeforeIt) {
   Turns turns;
   EXPECT_EQ(turns.schedule->behind, (std::vector<uint32_t>{1, 2}));
   EXPECT_EQ(turns.Run(8 * kGranule), "out 1, in 1, out 2, in 2, ");
+}
+
+// The second tensor leaves at 0.6 of the period after the one that used it: behind both fetches of
+// its own period, and the one that begins before in the next.
+TEST(Mover, AnEvictionIsPutOffIntoTheNextPeriod) {
+  policy::Plan plan;
+  plan.period_seconds = 3;
+  plan.launch_start = {0, 1, 2};
+  plan.launch_end = {1, 2, 3};
+  std::array<Allocation, 2> allocations;
+  std::vector<Placed> placed;
+  for (uint32_t t = 0; t < 2; ++t) {
+    placed.push_back({&allocations[t], 0, kGranule, t});
+    policy::Move move;
+    move.tensor = t;
+    move.bytes = kGranule;
+    move.after = t;
+    move.before = t == 0 ? 2 : 0;
+    move.start = t == 0 ? 1.0 : 0.6;
+    plan.evictions.push_back(move);
+    move.kind = policy::Move::Kind::kFetch;
+    move.start = t == 0 ? 1.9 : 2.5;
+    plan.fetches.push_back(move);
+  }
+  EXPECT_EQ(BuildSchedule(plan, placed, 3, kGranule, false).behind, (std::vector<uint32_t>{1, 3}));
 }
 
 TEST(Mover, AnEvictionThatAFetchNeedsTheRoomOfIsNotPutOff) {
