@@ -8,11 +8,6 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
-readonly EXIT_SKIPPED=77
-skip() {
-  say "SKIPPED: $*"
-  exit "$EXIT_SKIPPED"
-}
 
 suite=${1:-bookworm}
 case $suite in

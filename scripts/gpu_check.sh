@@ -8,7 +8,6 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
-readonly EXIT_SKIPPED=77
 
 output=$ROOT/build/gpu_check.json build=$ROOT/build/release
 while [ $# -gt 0 ]; do
@@ -20,13 +19,9 @@ while [ $# -gt 0 ]; do
   esac
 done
 
-skip() {
-  say "SKIPPED: $*"
-  say "SKIPPED: nothing was checked on a GPU."
-  exit "$EXIT_SKIPPED"
-}
-compgen -G '/dev/nvidia[0-9]*' >/dev/null || skip "there is no NVIDIA device (/dev/nvidia0) here"
-python3 - <<'PYTHON' || skip "NVIDIA's driver (libcuda.so.1) is not installed, or finds no device"
+no_gpu() { skip "$*, so nothing was checked on a GPU"; }
+compgen -G '/dev/nvidia[0-9]*' >/dev/null || no_gpu "there is no NVIDIA device (/dev/nvidia0) here"
+python3 - <<'PYTHON' || no_gpu "NVIDIA's driver (libcuda.so.1) is not installed, or finds no device"
 import ctypes
 driver = ctypes.CDLL("libcuda.so.1")
 count = ctypes.c_int()

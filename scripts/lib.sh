@@ -4,12 +4,26 @@
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 NO_INSTALL=${NO_INSTALL:-0}
-readonly EXIT_USAGE=2 EXIT_NOT_INSTALLED=3
+readonly EXIT_USAGE=2 EXIT_NOT_INSTALLED=3 EXIT_SKIPPED=77
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
   say "error: $*"
   exit 1
+}
+# For what this machine cannot do; ctest knows the code.
+skip() {
+  say "SKIPPED: $*"
+  exit "$EXIT_SKIPPED"
+}
+
+# Waits for a command to hold.
+until_holds() {
+  for _ in $(seq 100); do
+    "$@" && return 0
+    sleep 0.1
+  done
+  return 1
 }
 
 # Refuses, under --no-install, to go on without what is named.

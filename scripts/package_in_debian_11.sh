@@ -8,7 +8,6 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$ROOT"
-readonly EXIT_SKIPPED=77
 CMAKE_WHEEL=cmake==3.25.2
 MIRRORS=(http://deb.debian.org/debian http://archive.debian.org/debian)
 
@@ -20,10 +19,6 @@ while [ $# -gt 0 ]; do
     *) say "unknown option $1 (see --help)" && exit "$EXIT_USAGE" ;;
   esac
 done
-skip() {
-  say "SKIPPED: $*"
-  exit "$EXIT_SKIPPED"
-}
 [ "$(id -u)" = 0 ] || skip "a userland of its own needs root"
 command -v debootstrap >/dev/null || skip "there is no debootstrap (Debian package debootstrap)"
 toolkit=$(toolkit_root)

@@ -6,23 +6,9 @@
 # Exit: 0 all as it should be, 1 not, 2 usage, 77 skipped: namespaces or systemd cannot be had here.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-readonly EXIT_SKIPPED=77 MANAGER=/lib/systemd/systemd
+readonly MANAGER=/lib/systemd/systemd
 [ $# -le 1 ] || exit "$EXIT_USAGE"
 build=$(cd "${1:-$ROOT/build/release}" && pwd)
-
-skip() {
-  say "SKIPPED: $*"
-  exit "$EXIT_SKIPPED"
-}
-
-# Waits for a command to hold.
-until_holds() {
-  for _ in $(seq 100); do
-    "$@" && return 0
-    sleep 0.1
-  done
-  return 1
-}
 
 main_pid() { systemctl --user show --property MainPID --value atpd; }
 is_another() { [ "$(main_pid)" != 0 ] && [ "$(main_pid)" != "$1" ] && systemctl --user --quiet is-active atpd; }

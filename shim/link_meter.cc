@@ -95,7 +95,8 @@ LinkMeter::Rates LinkMeter::ToDevice() {
   if (in.cost >= 0 && out > 0) in.duplex = std::max(in.alone - in.cost * out, kLeast * in.alone);
   if (in.duplex == 0) in.duplex = last;
   if (in.alone > 0) in.duplex = std::min(in.duplex, in.alone);
-  return last = in.duplex, in;
+  last = in.duplex;
+  return in;
 }
 
 LinkMeter::Rates LinkMeter::ToHost() {
@@ -103,7 +104,8 @@ LinkMeter::Rates LinkMeter::ToHost() {
   double& last = directions_[0].duplex;
   if (out.duplex == 0) out.duplex = last;
   if (out.alone > 0) out.duplex = std::min(out.duplex, out.alone);
-  return last = out.duplex, out;
+  last = out.duplex;
+  return out;
 }
 
 LinkMeter::Rates LinkMeter::Estimate(int direction) const {

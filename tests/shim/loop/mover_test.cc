@@ -309,28 +309,35 @@ TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
   EXPECT_EQ(observer.moved[true], 1);
 }
 
-// Two tensors that leave and come back, the second one across the period's end. By the plan both
-// come back before they or the other one leave again.
+// Two tensors that leave and come back, the second one across the period's end.
+policy::Plan PlanOfTwo(std::array<double, 2> evict_start, std::array<double, 2> fetch_start) {
+  policy::Plan plan;
+  plan.period_seconds = 3;
+  for (uint32_t t = 0; t < 2; ++t) {
+    policy::Move move;
+    move.tensor = t;
+    move.bytes = kGranule;
+    move.after = t;
+    move.before = t == 0 ? 2 : 0;
+    move.start = evict_start[t];
+    plan.evictions.push_back(move);
+    move.kind = policy::Move::Kind::kFetch;
+    move.start = fetch_start[t];
+    plan.fetches.push_back(move);
+  }
+  return plan;
+}
+
+// By the plan both come back before they or the other one leave again.
 class Turns : public Traffic::Observer {
  public:
   Turns() : world(25.0, 8 * kGranule), traffic(&world, 8 * kGranule) {
-    policy::Plan plan;
-    plan.period_seconds = 3;
     for (uint32_t t = 0; t < 2; ++t) {
       allocations_[t].id = t + 1;
       allocations_[t].address = (t + 1) * kGranule;
       allocations_[t].bytes = allocations_[t].mapped_bytes = kGranule;
-      policy::Move move;
-      move.tensor = t;
-      move.bytes = kGranule;
-      move.after = t;
-      move.before = t == 0 ? 2 : 0;
-      move.start = t == 0 ? 1.0 : 2.0;
-      plan.evictions.push_back(move);
-      move.kind = policy::Move::Kind::kFetch;
-      move.start = t == 0 ? 1.9 : 0.5;
-      plan.fetches.push_back(move);
     }
+    const policy::Plan plan = PlanOfTwo({1.0, 2.0}, {1.9, 0.5});
     const std::vector<Placed> placed = {{&allocations_[0], 0, kGranule, 0},
                                         {&allocations_[1], 0, kGranule, 1}};
     schedule = std::make_shared<Schedule>(BuildSchedule(plan, placed, 3, kGranule, false));
@@ -383,25 +390,12 @@ TEST(Mover, AnEvictionIsPutOffBehindTheFetchesThatThePlanBeginsBeforeIt) {
 // The second tensor leaves at 0.6 of the period after the one that used it: behind both fetches of
 // its own period, and the one that begins before in the next.
 TEST(Mover, AnEvictionIsPutOffIntoTheNextPeriod) {
-  policy::Plan plan;
-  plan.period_seconds = 3;
+  policy::Plan plan = PlanOfTwo({1.0, 0.6}, {1.9, 2.5});
   plan.launch_start = {0, 1, 2};
   plan.launch_end = {1, 2, 3};
   std::array<Allocation, 2> allocations;
-  std::vector<Placed> placed;
-  for (uint32_t t = 0; t < 2; ++t) {
-    placed.push_back({&allocations[t], 0, kGranule, t});
-    policy::Move move;
-    move.tensor = t;
-    move.bytes = kGranule;
-    move.after = t;
-    move.before = t == 0 ? 2 : 0;
-    move.start = t == 0 ? 1.0 : 0.6;
-    plan.evictions.push_back(move);
-    move.kind = policy::Move::Kind::kFetch;
-    move.start = t == 0 ? 1.9 : 2.5;
-    plan.fetches.push_back(move);
-  }
+  const std::vector<Placed> placed = {{&allocations[0], 0, kGranule, 0},
+                                      {&allocations[1], 0, kGranule, 1}};
   EXPECT_EQ(BuildSchedule(plan, placed, 3, kGranule, false).behind, (std::vector<uint32_t>{1, 3}));
 }
 
