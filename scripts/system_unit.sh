@@ -7,21 +7,23 @@
 # Exit: 0 all as it should be, 1 not, 2 usage, 77 skipped: namespaces or systemd cannot be had here.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-readonly MANAGER=/lib/systemd/systemd HIERARCHY=/sys/fs/cgroup/systemd
+readonly MANAGER=/lib/systemd/systemd HIERARCHY=/sys/fs/cgroup/systemd BIN=/run/bin
 [ $# -le 1 ] || exit "$EXIT_USAGE"
 self=$ROOT/scripts/system_unit.sh
 build=$(cd "${1:-$ROOT/build/release}" && pwd)
 
 main_pid() { systemctl show --property MainPID --value atpd; }
 is_another() { [ "$(main_pid)" != 0 ] && [ "$(main_pid)" != "$1" ] && systemctl --quiet is-active atpd; }
-answers() { "$@" "$build/bin/atp" status --json | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["daemon"] is None)' 2>/dev/null; }
+answers() { "$@" "$BIN/atp" status --json | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["daemon"] is None)' 2>/dev/null; }
 # As the daemon sees files, from its own mount namespace.
 in_its_place() { nsenter --target "$(main_pid)" --mount "$@"; }
 as() { setpriv --reuid "$1" --regid "$2" --clear-groups "${@:3}"; }
 
 # What the first process needs, and nothing of the machine's: no other unit, no store, no settings.
 prepare() {
-  mount -t tmpfs tmpfs /run && mkdir -p /run/units /run/etc/atp
+  mount -t tmpfs tmpfs /run && mkdir -p /run/units /run/etc/atp "$BIN"
+  # The unit sees neither /home nor /tmp, where a build may lie, and another user may not enter there.
+  cp "$build/bin/atp" "$build/bin/atpd" "$BIN/"
   mount -t tmpfs tmpfs /var/lib && mount -t tmpfs tmpfs /var/tmp
   cp -a /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/alternatives /run/etc/
   echo 0123456789abcdef0123456789abcdef >/run/etc/machine-id
@@ -31,7 +33,7 @@ prepare() {
   mount -t tmpfs tmpfs /sys/fs/cgroup && mkdir "$HIERARCHY"
   mount -t cgroup -o none,name=systemd cgroup "$HIERARCHY" || exit "$EXIT_SKIPPED"
   mount -o remount,ro /sys/fs/cgroup
-  sed "s|@CMAKE_INSTALL_FULL_BINDIR@|$build/bin|" "$ROOT/daemon/systemd/atpd.service.in" >/run/units/atpd.service
+  sed "s|@CMAKE_INSTALL_FULL_BINDIR@|$BIN|" "$ROOT/daemon/systemd/atpd.service.in" >/run/units/atpd.service
   local target
   for target in nothing basic sysinit shutdown umount final exit multi-user; do
     printf '[Unit]\nDescription=%s\nDefaultDependencies=no\n' "$target" >"/run/units/$target.target"
