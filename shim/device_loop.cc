@@ -120,7 +120,7 @@ void DeviceLoop::StartExecutor() {
   turns_ = lanes.wait_any != nullptr && !Settings().real_threads;
   constexpr uint32_t kLanesPerDevice = 8;
   const uint32_t first_lane = 1 + static_cast<uint32_t>(device_) * kLanesPerDevice;
-  if (Settings().Disabled(kDisableTwoMovers)) traffic_.UseEvictMovers(1);
+  if (Settings().Disabled(kDisableMoreMovers)) traffic_.UseEvictMovers(1);
   const std::vector<Mover*> movers = demand_.Share(traffic_.movers());
   executor_ = turns_ ? MakeLaneExecutor(lanes, movers, first_lane)
                      : MakeThreadExecutor(&traffic_.mutex(), hints_.Threads(), movers);

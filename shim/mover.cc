@@ -18,7 +18,11 @@ bool TakesRoom(const Action& action) { return !action.touch && !action.in_place;
 class EvictMover : public Mover {
  public:
   EvictMover(Traffic* traffic, unsigned index) : t_(traffic), index_(index) {}
-  const char* name() const override { return index_ == 0 ? "atp-evict-0" : "atp-evict-1"; }
+  const char* name() const override {
+    static constexpr std::array<const char*, kEvictMovers> kNames = {"atp-evict-0", "atp-evict-1",
+                                                                     "atp-evict-2", "atp-evict-3"};
+    return kNames[index_];
+  }
 
   Poll Look() override {
     if (!t_->active() || index_ >= t_->evict_movers_) return {};

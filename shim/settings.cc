@@ -145,7 +145,7 @@ constexpr struct {
      [](const char* t, Configuration*) { return frameworks::IsFrameworkSetting(t); }},
     {"ATP_DISABLE",
      "a list of populate, prefetch, evict, touch, discard, readmostly, slabs, asynctwins, "
-     "deepbind, vmm, pools, graphs, demand, heap, reach, sight, twomovers, neighbours",
+     "deepbind, vmm, pools, graphs, demand, heap, reach, sight, moremovers, neighbours",
      [](const char* t, Configuration* s) { return ParseDisable(t, &s->disabled); }},
     {"ATP_NATIVE", "a list of beginnings of library file names (libnccl,libmine)",
      [](const char* t, Configuration* s) {
@@ -273,7 +273,7 @@ bool ParseDisable(const char* text, uint32_t* mask) {
                 {"pools", kDisablePools},         {"graphs", kDisableGraphs},
                 {"demand", kDisableDemand},       {"heap", kDisableHeap},
                 {"reach", kDisableReach},         {"sight", kDisableSight},
-                {"twomovers", kDisableTwoMovers}, {"neighbours", kDisableNeighbours}};
+                {"moremovers", kDisableMoreMovers}, {"neighbours", kDisableNeighbours}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
   uint32_t parsed = 0;

@@ -55,7 +55,7 @@ enum Disable : uint32_t {
   kDisableHeap = 1u << 13,
   kDisableReach = 1u << 14,
   kDisableSight = 1u << 15,
-  kDisableTwoMovers = 1u << 16,
+  kDisableMoreMovers = 1u << 16,
   kDisableNeighbours = 1u << 17,
 };
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "closed_loop.d"))
 from runner import command_of, logs_of  # noqa: E402
 
 BUILD = Path(__file__).resolve().parents[2]
-MECHANISMS = ("prefetch", "evict", "touch", "readmostly", "reach", "sight", "twomovers", "demand", "graphs", "pools", "slabs", "heap", "populate")
+MECHANISMS = ("prefetch", "evict", "touch", "readmostly", "reach", "sight", "moremovers", "demand", "graphs", "pools", "slabs", "heap", "populate")
 STEADY = 5  # last iterations of a run
 
 

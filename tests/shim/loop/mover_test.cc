@@ -342,6 +342,7 @@ class Turns : public Traffic::Observer {
                                         {&allocations_[1], 0, kGranule, 1}};
     schedule = std::make_shared<Schedule>(BuildSchedule(plan, placed, 3, kGranule, false));
     traffic.Observe(this);
+    traffic.UseEvictMovers(2);  // the turns below are those of two
   }
   void OnMoved(const Action& action, bool to_device) override {
     moves += (to_device ? "in " : "out ") + std::to_string(action.allocation->id) + ", ";
