@@ -29,7 +29,7 @@ class HotSet {
     bool served = true;           // false: the launch alone exceeds the room; nothing moves for it
     std::vector<Id> leave;        // before the fetches
     std::vector<Id> fetch;        // before the launch
-    std::vector<Id> leave_ahead;  // room for the next ones; need not be waited for
+    std::vector<Id> leave_ahead;  // room for the next ones; may wait for the fetches
   };
 
   // Bytes of items on the device never exceed the room after a launch's moves.
@@ -55,6 +55,7 @@ class HotSet {
   };
 
   double Uses(const Item& item) const { return item.heat / unit_; }
+  Bytes PassingRoom() const;
   Bytes KeptRoom() const;
   Item& At(Id id);
   void Warm(Item* item);

@@ -22,12 +22,17 @@ class Demand::EvictMover : public Mover {
     }
     if (!d_->IsPassed(move_.after)) return {};  // its last user has not been submitted yet
     const Mark& mark = d_->marks_[move_.after % kMarks];
+    awaited_fetch_ = 0;
     if (!passed_ && mark.event != nullptr) return {Poll::Kind::kEvent, mark.event};
-    return {Poll::Kind::kReady};
+    return move_.ahead ? BehindFetches() : Poll{Poll::Kind::kReady};
   }
 
   void OnEvent(CUevent event) override {
-    passed_ |= holding_ && event == d_->marks_[move_.after % kMarks].event;
+    if (awaited_fetch_ > 0) {
+      d_->arrived_ = std::max(d_->arrived_, awaited_fetch_);
+    } else {
+      passed_ |= holding_ && event == d_->marks_[move_.after % kMarks].event;
+    }
   }
 
   void Act(std::unique_lock<std::mutex>& lock) override {
@@ -60,10 +65,24 @@ class Demand::EvictMover : public Mover {
   uint64_t number() const { return number_; }
 
  private:
+  // A copy out takes from what launches wait for, on many links half of it. It goes when they have
+  // all they lacked, or when one waits for its very room.
+  Poll BehindFetches() {
+    if (d_->RoomIsAwaited()) return {Poll::Kind::kReady};
+    const CUevent last = d_->issued_ > 0 ? d_->events_[(d_->issued_ - 1) % kEvents] : nullptr;
+    if (d_->arrived_ < d_->issued_ && last != nullptr) {
+      awaited_fetch_ = d_->issued_;
+      return {Poll::Kind::kEvent, last};
+    }
+    if (!d_->fetches_.empty()) return {};
+    return {Poll::Kind::kReady};
+  }
+
   Demand* d_;
   unsigned index_;
   Move move_;
   uint64_t number_ = 0;
+  uint64_t awaited_fetch_ = 0;  // what the event that it waits for stands behind; 0: its last user
   bool holding_ = false, passed_ = false, calling_ = false;
   CUresult result_ = CUDA_SUCCESS;
 };
@@ -278,40 +297,56 @@ void Demand::ReadClock(bool alone_counts) {
 }
 
 void Demand::Queue(const policy::HotSet::Moves& moves, const Terms& terms) {
-  const auto leave = [&](const std::vector<uint32_t>& slots) {
+  const auto leave = [&](const std::vector<uint32_t>& slots, bool ahead) {
     for (const uint32_t slot : slots) {
       const Item& item = items_[slot];
       SetServed(slot, 0);
       constexpr uint8_t kGivenUp = 2;
-      const bool clean =
-          terms.read_mostly && !item.written() && item.allocation->read_mostly_broken < kGivenUp;
-      const size_t before = evicts_.size();
-      QueueMoves(slot, item.last_use, clean, terms.piece_bytes, &evicts_);
-      evicts_queued_ += evicts_.size() - before;
+      Move move;
+      move.after = item.last_use;
+      move.ahead = ahead;
+      move.action.clean =
+          item.allocation->read_mostly ||
+          (terms.read_mostly && !item.written() && item.allocation->read_mostly_broken < kGivenUp);
+      QueueMoves(slot, move, terms.piece_bytes, &evicts_);
     }
   };
-  leave(moves.leave);
+  leave(moves.leave, /*ahead=*/false);
   const size_t before = fetches_.size();
-  for (const uint32_t slot : moves.fetch) {
-    QueueMoves(slot, evicts_queued_, false, terms.piece_bytes, &fetches_);
-  }
+  uint64_t resident = hot_.resident();
+  for (const uint32_t slot : moves.leave_ahead) resident += items_[slot].allocation->mapped_bytes;
+  Move fetch;
+  fetch.after = EvictsFor(terms.room - std::min(resident, terms.room));
+  for (const uint32_t slot : moves.fetch) QueueMoves(slot, fetch, terms.piece_bytes, &fetches_);
   wanted_ += fetches_.size() - before;
-  leave(moves.leave_ahead);
+  leave(moves.leave_ahead, /*ahead=*/true);
   queued_ = !moves.leave.empty() || !moves.fetch.empty() || !moves.leave_ahead.empty();
 }
 
-void Demand::QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
-                        std::deque<Move>* queue) {
+void Demand::QueueMoves(uint32_t slot, const Move& like, uint64_t piece, std::deque<Move>* queue) {
   Allocation* allocation = items_[slot].allocation;
   for (uint64_t at = 0; at < allocation->mapped_bytes; at += piece) {
-    Move move;
+    Move move = like;
     move.action.allocation = allocation;
     move.action.offset = at;
     move.action.bytes = std::min(piece, allocation->mapped_bytes - at);
-    move.action.clean = clean || (queue == &evicts_ && allocation->read_mostly);
-    move.after = after;
     queue->push_back(move);
+    if (queue != &evicts_) continue;
+    ++evicts_queued_;
+    leaving_.push_back(move.action.bytes);
   }
+}
+
+// How many evictions must be done if so many bytes of the last ones may still be there.
+uint64_t Demand::EvictsFor(uint64_t bytes_to_stay) {
+  while (leaving_.size() > evicts_queued_ - EvictsDone()) leaving_.pop_front();
+  uint64_t needed = evicts_queued_;
+  for (auto bytes = leaving_.rbegin(); bytes != leaving_.rend() && *bytes <= bytes_to_stay;
+       ++bytes) {
+    bytes_to_stay -= *bytes;
+    --needed;
+  }
+  return needed;
 }
 
 Traffic::FetchEvents Demand::LastFetches() const {
@@ -345,6 +380,10 @@ uint64_t Demand::EvictsDone() const {
   return done;
 }
 
+bool Demand::RoomIsAwaited() const {
+  return !fetches_.empty() && EvictsDone() < fetches_.front().after;
+}
+
 // From here on the driver moves pages by itself.
 void Demand::Pause() {
   serving_ = false;
@@ -355,6 +394,7 @@ void Demand::Pause() {
   evicts_.clear();
   fetches_.clear();
   evicts_queued_ = evicts_begun_;
+  leaving_.clear();
   for (const auto& mover : evict_movers_) mover->Drop();
   in_flight_.clear();
   in_flight_bytes_ = 0;

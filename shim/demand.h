@@ -77,6 +77,7 @@ class Demand {
   struct Move {
     Action action;       // without an allocation: it is gone, nothing is to be done
     uint64_t after = 0;  // evict: mark of its last user; fetch: evictions that come first
+    bool ahead = false;  // evict: nobody waits for its room yet
   };
   // What was filled once (weights) is read only from then on, for all that is known. A wrong guess
   // costs the end of an advice, twice at most.
@@ -102,9 +103,10 @@ class Demand {
   void SetServed(uint32_t slot, uint8_t bits) const;
   bool IsPassed(uint64_t launch);
   void Queue(const policy::HotSet::Moves& moves, const Terms& terms);
-  void QueueMoves(uint32_t slot, uint64_t after, bool clean, uint64_t piece,
-                  std::deque<Move>* queue);
+  void QueueMoves(uint32_t slot, const Move& like, uint64_t piece, std::deque<Move>* queue);
   uint64_t EvictsDone() const;
+  uint64_t EvictsFor(uint64_t bytes_to_stay);
+  bool RoomIsAwaited() const;
   void Pause();
   void Failed() { ++errors_; }
 
@@ -132,7 +134,9 @@ class Demand {
   std::atomic<bool> awaited_{false};   // a mover waits for a mark
   std::deque<Move> evicts_, fetches_;  // not begun yet
   uint64_t evicts_begun_ = 0, evicts_queued_ = 0;
+  std::deque<uint64_t> leaving_;  // bytes of the evictions queued last, those not done among them
   uint64_t issued_ = 0, wanted_ = 0;  // fetches
+  uint64_t arrived_ = 0;              // of those issued, as far as anybody has asked
   bool lacked_ = false;               // the launch at hand: something that was away
   bool queued_ = false;               // and: moves
   std::array<CUevent, kEvents> events_{};

@@ -162,6 +162,28 @@ TEST(Demand, WhatWasWrittenOnceAndReadSinceLeavesWithoutACopyInTheEnd) {
   EXPECT_GT(program.clean_left - clean, (program.left - left) * 9 / 10);
 }
 
+// As with the matrices of an expert: what is used seldom is used in pairs, and the program looks at
+// the outcome. Both find room that was made before, and nothing is copied out while they arrive.
+TEST(Demand, RoomForAPairIsMadeWhenNothingArrives) {
+  Aimless program(60, 32);
+  uint64_t before = 0, arrived = 0;
+  for (uint32_t round = 0; round < 200; ++round) {
+    if (round == 100) {
+      before = program.world.copies_out_beside_fetches;
+      arrived = program.arrived;
+    }
+    const uint32_t seldom = 24 + round * 2 % 36;
+    program.Launch(seldom);
+    program.Launch(seldom + 1);
+    for (uint32_t often = 0; often < 20; ++often) program.Launch(often);
+    program.world.Synchronize();
+  }
+  EXPECT_GT(program.arrived, arrived + 100);
+  EXPECT_EQ(program.world.copies_out_beside_fetches, before);
+  EXPECT_LE(program.world.most_resident, 32 * kGranule);
+  EXPECT_EQ(program.world.early_fetches, 0u);
+}
+
 TEST(Demand, AMissingDriverIsNotAskedForEver) {
   Aimless program(40, 16);
   for (const uint32_t item : Skewed(40, 1000)) program.Launch(item);

@@ -29,6 +29,7 @@ class FakeWorld : public HintPort {
   // --- HintPort
   CUresult Evict(unsigned, uint64_t address, uint64_t bytes) override {
     if (fail_always_ || (fail_next_ > 0 && --fail_next_ == 0)) return CUDA_ERROR_UNKNOWN;
+    copies_out_beside_fetches += h2d_free_ > Now();
     d2h_free_ = std::max(d2h_free_, Now()) + Cost(bytes);
     clocks_[lane_] = d2h_free_;
     ForEach(address, bytes, [&](uint64_t g) { left_at_[g] = d2h_free_, resident_.erase(g); });
@@ -91,6 +92,7 @@ class FakeWorld : public HintPort {
 
   std::map<uint64_t, uint64_t> fetches;  // calls by address
   uint64_t drops = 0;                    // left without a copy
+  uint64_t copies_out_beside_fetches = 0;
   uint64_t faults = 0, early_fetches = 0, most_resident = 0;
 
  private:
