@@ -43,9 +43,9 @@ class HintPort {
   virtual double Elapsed(CUevent begin, CUevent end) = 0;
 };
 
-// While one copies, the pages of others are mapped on the host: a fast link needs several (h200 costs,
-// modelled: a call for 2 MiB takes 121 us, 43 of them on the link). Those that a slow link does not
-// need cost it next to nothing.
+// While one copies, the pages of others are mapped on the host: a fast link needs several (h200
+// costs, modelled: a call for 2 MiB takes 121 us, 43 of them on the link). Those that a slow link
+// does not need cost it next to nothing.
 inline constexpr unsigned kEvictMovers = 4;
 // A prefetch on a busy stream is handed to the driver's one thread for such work and waits there
 // for its turn; each goes to a stream that is idle, so that the link has its next copy before the

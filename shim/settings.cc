@@ -265,14 +265,14 @@ bool ParseDisable(const char* text, uint32_t* mask) {
   static constexpr struct {
     const char* name;
     Disable part;
-  } kParts[] = {{"populate", kDisablePopulate},   {"prefetch", kDisablePrefetch},
-                {"evict", kDisableEvict},         {"touch", kDisableTouch},
-                {"discard", kDisableDiscard},     {"readmostly", kDisableReadMostly},
-                {"slabs", kDisableSlabs},         {"asynctwins", kDisableAsyncTwins},
-                {"deepbind", kDisableDeepbind},   {"vmm", kDisableVmm},
-                {"pools", kDisablePools},         {"graphs", kDisableGraphs},
-                {"demand", kDisableDemand},       {"heap", kDisableHeap},
-                {"reach", kDisableReach},         {"sight", kDisableSight},
+  } kParts[] = {{"populate", kDisablePopulate},     {"prefetch", kDisablePrefetch},
+                {"evict", kDisableEvict},           {"touch", kDisableTouch},
+                {"discard", kDisableDiscard},       {"readmostly", kDisableReadMostly},
+                {"slabs", kDisableSlabs},           {"asynctwins", kDisableAsyncTwins},
+                {"deepbind", kDisableDeepbind},     {"vmm", kDisableVmm},
+                {"pools", kDisablePools},           {"graphs", kDisableGraphs},
+                {"demand", kDisableDemand},         {"heap", kDisableHeap},
+                {"reach", kDisableReach},           {"sight", kDisableSight},
                 {"moremovers", kDisableMoreMovers}, {"neighbours", kDisableNeighbours}};
   bool on = false;
   if (ParseBool(text, &on) && !on) return *mask = 0, true;
