@@ -26,7 +26,6 @@ constexpr double kDrift = 0.03;
 // The link is known by what a plan moves: a plan made before both directions at once have been
 // measured is made again. In this period of it, and whenever durations are measured.
 constexpr uint64_t kLinkIsKnown = 4;
-constexpr double kWorthAPlan = 0.98;
 
 // Where launches reach farther from period to period.
 constexpr uint64_t kLookAgain = kPeriodsAhead / 2;
@@ -355,11 +354,11 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
       measured && (known.empty() || std::abs(Sum(seconds) - Sum(known)) > kDrift * Sum(known));
   if (drifted) known = std::move(seconds);
   const bool may_plan = !phase_->settled && !job_.busy();
-  if (drifted && may_plan) {
-    RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * took});
+  if (may_plan && (drifted || phase_->Missed(took))) {
+    RequestPlan(phase_, period_, lock, {nullptr, PhaseState::kWorthAPlan * took});
   } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
              LinkIsAnother()) {
-    RequestPlan(phase_, period_, lock, {nullptr, kWorthAPlan * phase_->best_seconds});
+    RequestPlan(phase_, period_, lock, {nullptr, PhaseState::kWorthAPlan * phase_->best_seconds});
   } else if (schedule_->grows && period_ % kLookAgain == 0 && !job_.busy()) {
     RequestPlan(phase_, period_, lock, {schedule_});
   } else if (period_ % kMeasureEvery == kMeasuredFirst) {

@@ -49,7 +49,10 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
   if (made.repeatable != nullptr) LogRepeatable(*made.repeatable);
   if (made.gain) LogGain(*made.gain);
   PhaseState* phase = phases_.Find(made.phase, made.length);
-  if (phase != nullptr) phase->fits = made.fits;
+  if (phase != nullptr) {
+    phase->fits = made.fits;
+    phase->refused_seconds = made.promise_seconds;
+  }
   if (made.fits || made.same) return;
   if (made.schedule == nullptr && made.phase >= LoopMemory::kFirstPhase) return;  // a wrong guess
   if (phase == nullptr) return;

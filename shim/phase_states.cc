@@ -23,6 +23,16 @@ bool ComesBehind(const Recorder::Beginning& beginning, const LastLaunches& last)
 
 }  // namespace
 
+bool PhaseState::Missed(double took) {
+  constexpr unsigned kLimit = 2;
+  const bool longer = refused_seconds > 0 && refused_seconds < kWorthAPlan * took;
+  missed = longer ? missed + 1 : 0;
+  if (missed < kLimit) return false;
+  missed = 0;
+  if (schedule == best) best_seconds = took;
+  return true;
+}
+
 PhaseState* PhaseStates::Enter(uint32_t phase, uint32_t length, const PhaseState* keep) {
   const auto found = std::find_if(states_.begin(), states_.end(),
                                   [&](const PhaseState& s) { return s.Is(phase, length); });
@@ -81,7 +91,7 @@ void PhaseStates::ForgetWhatFits() {
 void PhaseStates::ForgetPlans() {
   for (PhaseState& state : states_) {
     state.schedule = state.best = nullptr;
-    state.best_seconds = 0;
+    state.best_seconds = state.refused_seconds = 0;
     state.settled = state.fits = state.given_up = false;
     state.slower = 0;
   }

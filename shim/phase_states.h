@@ -21,6 +21,10 @@ struct PhaseState {
   // The plan adopted last and the fastest one; null: not planned yet.
   std::shared_ptr<const Schedule> schedule, best;
   double best_seconds = 0;
+  // The promise of another plan that was not less than what this one took; 0: none. And periods in
+  // a row that took longer than that.
+  double refused_seconds = 0;
+  unsigned missed = 0;
   bool settled = false;         // a later plan was worse than `best`: no more plans
   bool whole = false;           // a plan by parts of allocations was worse: sight deceives here
   bool fits = false;            // its whole footprint fits: nothing to plan
@@ -34,6 +38,12 @@ struct PhaseState {
   uint8_t remembered = 0;
 
   bool Is(uint32_t p, uint32_t l) const { return phase == p && length == l; }
+
+  // Another plan must promise less than this share of what periods take.
+  static constexpr double kWorthAPlan = 0.98;
+  // A period took so long: one of several in a row after which a plan that was refused is worth
+  // asking for again. It was held against a period that had found more of its data in place.
+  bool Missed(double took);
 };
 
 // The last launches, the newest one at the end.

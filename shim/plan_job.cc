@@ -138,7 +138,10 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   auto schedule = std::make_shared<Schedule>(
       BuildSchedule(plan, placed, output.length, input.piece_bytes, input.touches));
   output.same = input.below_seconds > 0 && schedule->promise_seconds >= input.below_seconds;
-  if (output.same) return output;
+  if (output.same) {
+    output.promise_seconds = schedule->promise_seconds;
+    return output;
+  }
   schedule->bound_seconds = policy::BoundSafe(trace, input.capacity);
   schedule->trace = std::make_shared<const policy::Trace>(std::move(trace));
   schedule->by_parts = !input.whole && Guesses(input.period.seen) && Cuts(input.period, placed);

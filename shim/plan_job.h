@@ -51,8 +51,9 @@ struct PlanOutput {
   // All that the period touches fits. What it needs comes by itself and stays; making room for it
   // would only take away what the next phase needs.
   bool fits = false;
-  bool same = false;   // the plan that runs serves still
-  bool grown = false;  // it is for other ranges than the one that runs
+  bool same = false;           // the plan that runs serves still
+  double promise_seconds = 0;  // of another one that did not promise less; 0: none was made
+  bool grown = false;          // it is for other ranges than the one that runs
   std::string why;
   std::shared_ptr<const Repeatable> repeatable;  // where asked for, in a phase's first plan
   std::optional<RecomputeGain> gain;             // where asked for and durations are known

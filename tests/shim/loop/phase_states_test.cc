@@ -35,6 +35,22 @@ TEST(PhaseStates, NoPlanNamesMemoryThatIsGone) {
   EXPECT_NE(states.Enter(2, 10, nullptr)->schedule, nullptr);
 }
 
+// The first period under a plan took 9 and the other plan promised 10; then periods take 12.
+TEST(PhaseStates, APlanThatWasRefusedIsAskedForAgainWhenPeriodsTakeLonger) {
+  Allocation a;
+  PhaseState state;
+  state.schedule = state.best = Using(&a);
+  state.best_seconds = 9;
+  state.refused_seconds = 10;
+  EXPECT_FALSE(state.Missed(12));
+  EXPECT_FALSE(state.Missed(10.1)) << "not worth it";
+  EXPECT_FALSE(state.Missed(12)) << "once may be chance";
+  EXPECT_TRUE(state.Missed(12));
+  EXPECT_EQ(state.best_seconds, 12) << "it is what the other plan has to be better than";
+  state.refused_seconds = 0;
+  for (int period = 0; period < 4; ++period) EXPECT_FALSE(state.Missed(12)) << "none was refused";
+}
+
 TEST(PhaseStates, WhatWasLeftTheLongestTimeAgoIsForgotten) {
   PhaseStates states;
   Allocation a;
