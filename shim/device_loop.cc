@@ -213,7 +213,13 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (ShareVersion() != share_seen_.load(std::memory_order_relaxed)) FollowShare();
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
   Lock lock(traffic_.mutex(), std::defer_lock);
-  if (!Enter(launch, lock)) return;
+  Traffic::FetchEvents arriving;
+  if (Enter(launch, lock)) Decide(launch, &arriving, lock);
+  if (lock.owns_lock()) lock.unlock();
+  AwaitOnStream(launch, &arriving);
+}
+
+void DeviceLoop::Decide(const LaunchView& launch, Traffic::FetchEvents* arriving, Lock& lock) {
   demand_.Expect(launch.signature);
   const uint64_t happened = ++happened_;
   executor_->CatchUp(lock);
@@ -235,7 +241,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   if (mode_ == Mode::kOff) return;
   Keep(launch, lock);
   if (happened != happened_) return;
-  if (schedule_ == nullptr) return ServeOnDemand(launch, lock);
+  if (schedule_ == nullptr) return ServeOnDemand(launch, arriving, lock);
   if (!traffic_.active()) return;
   if (position == 0) {
     record_.Iteration({hints_.NowNs(), static_cast<uint32_t>(statistics_.plans), phase_->phase,
@@ -244,7 +250,7 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
 
   // Others may launch while this thread waits.
   const uint64_t generation = generation_, period = period_;
-  HoldForFetches(launch, period, position, lock);
+  HoldForFetches(period, position, arriving, lock);
   if (generation != generation_ || !traffic_.active()) return;
   launched_.generation = generation;
   launched_.position = position;
@@ -255,57 +261,15 @@ void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
     if (!AwaitInPlan(free, lock)) LetGo("movers are a period behind", lock);
     if (generation != generation_ || !traffic_.active()) return;
   }
-  if (timer_.measuring()) record_.Launch(position, launch, traffic_.resident());
+  if (timer_.measuring()) {
+    AwaitOnStream(launch, arriving);  // what is measured begins behind it
+    record_.Launch(position, launch, traffic_.resident());
+  }
   timer_.Begin(position, launch.stream, launch.per_thread);
   const bool last = position + 1 == schedule_->length;
   if (!launched_.flagged && !timer_.measuring() && !last && !WantsShadow(launch, position))
     launched_.generation = 0;  // nothing follows
   OpenPlace(generation, position);
-}
-
-// Waits until `done`, or until the plan that it is a question of has ended. False: too long.
-bool DeviceLoop::AwaitInPlan(const std::function<bool()>& done, Lock& lock) {
-  const auto over = [&, generation = generation_] {
-    return generation != generation_ || !traffic_.active() || done();
-  };
-  return over() || executor_->Await(lock, over);
-}
-
-void DeviceLoop::HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position,
-                                Lock& lock) {
-  const uint64_t generation = generation_, needed = traffic_.Need(period, position);
-  executor_->Changed();
-  const auto issued = [&] { return traffic_.FetchesIssued(needed); };
-  if (!AwaitInPlan(issued, lock)) return LetGo("a fetch did not start in time", lock);
-  const bool ended = generation != generation_ || !traffic_.active();
-  if (ended || !traffic_.HasFetches(period, position)) return;
-  const Traffic::FetchEvents last = traffic_.LastFetches(needed);
-  for (unsigned i = 0; i < last.count; ++i) {
-    hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);
-  }
-}
-
-void DeviceLoop::AfterLaunch(const LaunchView& launch) {
-  if (launched_.generation == 0 && launched_.demand == 0) return;
-  if (launched_.demand != 0) {
-    if (!demand_.After(launch, launched_.demand)) return;
-    Lock lock(traffic_.mutex());
-    demand_.Awaited();
-    return executor_->Changed();
-  }
-  Lock lock(traffic_.mutex());
-  if (launched_.generation != generation_ || !traffic_.active()) return;
-  timer_.End(launched_.position, launch.stream, launch.per_thread);
-  if (WantsShadow(launch, launched_.position) && !RunShadow(launch, lock)) return;
-  if (launched_.position + 1 == schedule_->length) {
-    timer_.Finish();
-    record_.SubmittedWhole();
-  }
-  if (launched_.flagged) {
-    streams_.Mark(&traffic_.MarkSlot(launched_.flag_sequence));
-    traffic_.MarkRecorded(launched_.flag_sequence);
-    executor_->Changed();
-  }
 }
 
 // The program is followed by the plan's own launches: what the detector calls the phase may change
@@ -430,7 +394,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   // head-room lends the next fetch the room until then.
   traffic_.SetRoom(Capacity() + memory_.tuning().HeadRoom() / 2);
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
-  streams_.Mark(&traffic_.StartMark());
+  streams_.Mark(streams_.Prepare(&traffic_.StartMark()), &traffic_.StartMark());
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
                     approach.resident);
   believed_ = true;

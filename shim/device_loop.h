@@ -106,8 +106,12 @@ class DeviceLoop : private Traffic::Observer {
   double LastPeriodSeconds();
   double Judge(Lock& lock);
   bool AwaitInPlan(const std::function<bool()>& done, Lock& lock);
-  void HoldForFetches(const LaunchView& launch, uint64_t period, uint32_t position, Lock& lock);
-  void ServeOnDemand(const LaunchView& launch, Lock& lock);
+  void Decide(const LaunchView& launch, Traffic::FetchEvents* arriving, Lock& lock);
+  void HoldForFetches(uint64_t period, uint32_t position, Traffic::FetchEvents* arriving,
+                      Lock& lock);
+  void AwaitOnStream(const LaunchView& launch, Traffic::FetchEvents* arriving);
+  void MarkLastUse(Lock& lock);
+  void ServeOnDemand(const LaunchView& launch, Traffic::FetchEvents* arriving, Lock& lock);
   bool Quiet() const {
     return traffic_.Quiet() && demand_.Quiet() && (shadow_ == nullptr || !shadow_->submitting());
   }

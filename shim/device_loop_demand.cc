@@ -18,7 +18,8 @@ void DeviceLoop::AwaitQuiet(Lock& lock) {
   executor_->Await(lock, [&] { return Quiet(); });
 }
 
-void DeviceLoop::ServeOnDemand(const LaunchView& launch, Lock& lock) {
+void DeviceLoop::ServeOnDemand(const LaunchView& launch, Traffic::FetchEvents* arriving,
+                               Lock& lock) {
   if (Settings().Disabled(kDisableDemand)) return;
   const bool first = demand_.counters().served == 0, rested = !demand_.serving();
   Demand::Terms terms;
@@ -42,10 +43,7 @@ void DeviceLoop::ServeOnDemand(const LaunchView& launch, Lock& lock) {
   const auto issued = [&, wanted = demand_.Wanted()] { return demand_.Issued(wanted); };
   if (!issued() && !executor_->Await(lock, issued))
     return LetGo("a fetch did not start in time", lock);
-  const Traffic::FetchEvents last = demand_.LastFetches();
-  for (unsigned i = 0; i < last.count; ++i) {
-    hints_.StreamWait(launch.stream, launch.per_thread, last.events[i]);
-  }
+  *arriving = demand_.LastFetches();
 }
 
 // False on a card that has more than the shim may use: memory that is left to the driver takes what
@@ -70,10 +68,14 @@ void DeviceLoop::GiveUp(PhaseState* phase, const char* why) {
 }
 
 void DeviceLoop::LogPlan(const Schedule& schedule) const {
+  uint32_t idle = 0;
+  for (uint32_t position = 0; position < schedule.length; ++position) {
+    idle += schedule.IsIdle(position);
+  }
   ATP_LOG_INFO(
-      "device %d: plan %llu: period of %u launches, %.1f MiB in and %.1f MiB out a period, promise "
-      "%.3f ms",
-      device_, Count(statistics_.plans), schedule.length,
+      "device %d: plan %llu: period of %u launches, nothing to do for %u of them, something leaves "
+      "behind %u; %.1f MiB in and %.1f MiB out a period, promise %.3f ms",
+      device_, Count(statistics_.plans), schedule.length, idle, schedule.flagged,
       static_cast<double>(schedule.moved_in_bytes) / (1 << 20),
       static_cast<double>(schedule.moved_out_bytes) / (1 << 20), schedule.promise_seconds * 1e3);
 }

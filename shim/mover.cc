@@ -290,10 +290,12 @@ const std::vector<uint32_t>& Traffic::FetchCut(uint64_t period) const {
   return period == 0 ? first_cut_ : schedule_->fetch_cut;
 }
 
-uint64_t Traffic::Need(uint64_t period, uint32_t position) {
+uint64_t Traffic::Need(uint64_t period, uint32_t position, bool* news) {
+  const uint64_t needed = fetch_needed_, issued = fetch_issued_;
   fetch_needed_ = FetchCut(period)[position];
   if (period > 0) fetch_needed_ += first_fetches_.size() + (period - 1) * schedule_->fetches.size();
   SkipTouches();
+  if (news != nullptr) *news = fetch_needed_ != needed || fetch_issued_ != issued;
   return fetch_needed_;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -93,8 +94,9 @@ class Traffic {
   bool Quiet() const;  // no mover is inside a driver call
 
   // The program is at `position` of period `period`: how many fetches must have been issued before
-  // that launch. HasFetches: some of them are for this launch and for no earlier one.
-  uint64_t Need(uint64_t period, uint32_t position);
+  // that launch. `news`: movers may go on now that could not before. HasFetches: some of them are
+  // for this launch and for no earlier one.
+  uint64_t Need(uint64_t period, uint32_t position, bool* news = nullptr);
   bool HasFetches(uint64_t period, uint32_t position) const;
   bool FetchesIssued(uint64_t needed) const { return fetch_issued_ >= needed; }
   // The events behind the last of them, one for each fetch stream at most; those long done are left
@@ -109,7 +111,10 @@ class Traffic {
   // use.
   bool MarkFree(uint64_t flag_sequence) const;
   LaunchMark& MarkSlot(uint64_t flag_sequence) { return marks_[flag_sequence % marks_.size()]; }
-  void MarkRecorded(uint64_t flag_sequence) { marks_recorded_ = flag_sequence + 1; }
+  // Those before it count as recorded too. Threads may come here in another order than they launch.
+  void MarkRecorded(uint64_t flag_sequence) {
+    marks_recorded_ = std::max(marks_recorded_, flag_sequence + 1);
+  }
 
   // Told of every move that a mover has issued, with the lock held.
   class Observer {

@@ -16,6 +16,7 @@ bool ProgramStreams::Remember(CUstream stream, bool per_thread) {
 }
 
 void ProgramStreams::Forget(CUstream stream) {
+  std::unique_lock<std::shared_mutex> alone(destroying_);
   std::erase_if(streams_, [&](const Stream& s) { return s.handle == stream; });
   Show();
 }
@@ -44,10 +45,23 @@ bool ProgramStreams::Record(CUevent* event, const Stream& stream) {
   return hints_->Record(*event, stream.handle, stream.per_thread) == CUDA_SUCCESS;
 }
 
-void ProgramStreams::Mark(LaunchMark* mark) {
-  mark->count = 0;
+ProgramStreams::List ProgramStreams::Prepare(LaunchMark* mark) {
+  List list;
   for (const Stream& stream : streams_) {
-    if (Record(&mark->events[mark->count], stream)) ++mark->count;
+    CUevent& event = mark->events[list.count];
+    if (event == nullptr) event = hints_->NewEvent(CU_EVENT_DISABLE_TIMING);
+    list.streams[list.count++] = stream;
+  }
+  return list;
+}
+
+void ProgramStreams::Mark(const List& list, LaunchMark* mark) {
+  std::shared_lock<std::shared_mutex> shared(destroying_);
+  mark->count = 0;
+  for (unsigned i = 0; i < list.count; ++i) {
+    const Stream& stream = list.streams[i];
+    if (!Knows(stream.handle, stream.per_thread)) continue;
+    if (Record(&mark->events[i], stream)) std::swap(mark->events[mark->count++], mark->events[i]);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <shared_mutex>
 #include <vector>
 
 #include "shim/hints.h"
@@ -25,8 +26,19 @@ class ProgramStreams {
   bool empty() const { return streams_.empty(); }
   // Records an event behind everything submitted on the first stream.
   void RecordOnFirst(CUevent event);
-  // ... on all streams. The mark's events are made when it has none yet.
-  void Mark(LaunchMark* mark);
+  // ... on all streams, in two steps. First, the mark's events are made where it has none yet;
+  // then, any thread, without the lock, they are recorded. A stream that the program destroys in
+  // between is left out.
+  struct Stream {
+    CUstream handle;
+    bool per_thread;
+  };
+  struct List {
+    std::array<Stream, LaunchMark::kMaxStreams> streams;
+    unsigned count = 0;
+  };
+  List Prepare(LaunchMark* mark);
+  void Mark(const List& list, LaunchMark* mark);
   // As events, all that the program has submitted: on the streams remembered and on every other one
   // that waits for the legacy default stream. Empty: a stream could not be asked.
   std::vector<CUevent> Everything();
@@ -34,10 +46,6 @@ class ProgramStreams {
   LaunchMark Awaited(Wait kind, CUstream stream, bool per_thread, CUevent event);
 
  private:
-  struct Stream {
-    CUstream handle;
-    bool per_thread;
-  };
   bool Record(CUevent* event, const Stream& stream);
 
   // Never 0. Handles are addresses, or small numbers.
@@ -48,6 +56,9 @@ class ProgramStreams {
 
   DriverHints* hints_;
   std::vector<Stream> streams_;
+  // Shared by those who record without the lock, and alone by who destroys a stream. Whoever has it
+  // takes no other lock of ours.
+  std::shared_mutex destroying_;
   std::array<std::atomic<uint64_t>, LaunchMark::kMaxStreams> shown_{};  // their keys; 0 = none
   std::array<CUevent, LaunchMark::kMaxStreams> wait_events_{};
   CUevent legacy_ = nullptr;

@@ -162,6 +162,41 @@ double MeasurePlannedLaunch(const Driver& driver, int rounds) {
   return best;
 }
 
+// The same period, but threads launch in turns, each on a stream of its own: what the middle one of
+// the launches at which nothing moves takes its thread, two readings of the clock included.
+double MeasurePlannedThreads(const Driver& driver, int rounds, unsigned count) {
+  constexpr uint64_t kPeriod = 64, kMoving = 2;
+  Arguments arguments(driver, 1u << 20);
+  CUdeviceptr moving[kMoving];
+  for (CUdeviceptr& address : moving) address = Allocate(driver, 4u << 20);
+  const uint64_t turns = 50 * static_cast<uint64_t>(rounds) * kPeriod;
+  std::vector<std::vector<double>> ns(count);
+  std::atomic<uint64_t> turn{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      const auto stream = reinterpret_cast<CUstream>(uintptr_t{0x10} + t);
+      for (uint64_t mine = t; mine < turns; mine += count) {
+        while (turn.load(std::memory_order_acquire) != mine) std::this_thread::yield();
+        const uint64_t at = mine % kPeriod;
+        const double took = Best(1, 1, [&](int) {
+          if (at >= kMoving) return arguments.Launch(at, stream);
+          void* parameter[] = {&moving[at]};
+          driver.launch(KernelOfWords(1), 1, 1, 1, 32, 1, 1, 0, stream, parameter, nullptr);
+        });
+        if (at >= kMoving) ns[t].push_back(took);
+        turn.store(mine + 1, std::memory_order_release);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (CUdeviceptr address : moving) driver.free(address);
+  std::vector<double> all;
+  for (const std::vector<double>& of : ns) all.insert(all.end(), of.begin(), of.end());
+  std::sort(all.begin(), all.end());
+  return all[all.size() / 2];
+}
+
 // 4 KiB of arguments, all of them pointers.
 double MeasureLargeLaunch(const Driver& driver, int rounds) {
   constexpr size_t kWords = 512;
@@ -265,6 +300,8 @@ int Measure(bool launches_only, int rounds) {
   if (launches_only) figures["launch_4k"] = MeasureLargeLaunch(driver, 5 * rounds);
   driver.free(ballast);
   figures["launch"] = MeasurePlannedLaunch(driver, rounds);
+  figures["launch_turns_2"] = MeasurePlannedThreads(driver, rounds, 2);
+  figures["launch_turns_4"] = MeasurePlannedThreads(driver, rounds, 4);
   if (!launches_only) {
     figures["lookup"] = MeasureLookup(driver, rounds);
     for (size_t live : {20000, 200000}) {
@@ -346,6 +383,8 @@ Json Compare(const std::string& shim, int rounds) {
   result["launch_ns"] = launches("launch");
   result["launch_no_period_ns"] = launches("launch_no_period");
   result["launch_threads_ns"] = launches("launch_threads");
+  result["launch_turns_2_ns"] = launches("launch_turns_2");
+  result["launch_turns_4_ns"] = launches("launch_turns_4");
   result["launch_4k_ns"] = {{"none", none_launch["launch_4k"]},
                             {"oversubscribed", over["launch_4k"]}};
   result["lookup_ns"] = {{"none", none["lookup"]}, {"shim", fits["lookup"]}};
@@ -376,7 +415,9 @@ void PrintTable(const Json& r) {
   const std::pair<const char*, const char*> launches[] = {
       {"launch_ns", "launch, 8 arguments"},
       {"launch_no_period_ns", "launch, 8 arguments, no period"},
-      {"launch_threads_ns", "launch, no period, 2 threads"}};
+      {"launch_threads_ns", "launch, no period, 2 threads"},
+      {"launch_turns_2_ns", "launch, 2 threads in turns"},
+      {"launch_turns_4_ns", "launch, 4 threads in turns"}};
   for (const auto& [key, words] : launches) {
     printf("%-34s %12.1f %12.1f %16.1f\n", words, r[key]["none"].get<double>(),
            r[key]["fits"].get<double>(), r[key]["oversubscribed"].get<double>());

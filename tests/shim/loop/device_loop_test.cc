@@ -18,7 +18,7 @@ namespace atp::shim {
 namespace {
 
 constexpr uint64_t kMiB = 1ull << 20;
-thread_local std::function<void()> in_event_record;  // of the thread that calls
+thread_local std::function<void()> in_event_record, in_stream_wait;  // of the thread that calls
 std::atomic<uint64_t> prefetches;
 std::atomic<bool> link_is_stuck{false}, mover_is_stuck{false};
 
@@ -37,7 +37,10 @@ void InstallDriver() {
     return *stream = reinterpret_cast<CUstream>(next++), CUDA_SUCCESS;
   };
   g_real.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
-  g_real.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) { return CUDA_SUCCESS; };
+  g_real.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) {
+    if (in_stream_wait) std::exchange(in_stream_wait, nullptr)();
+    return CUDA_SUCCESS;
+  };
   g_real.cuEventCreate = [](CUevent* event, unsigned) {
     static std::atomic<uintptr_t> next{0x100000};
     return *event = reinterpret_cast<CUevent>(next++), CUDA_SUCCESS;
@@ -256,6 +259,43 @@ TEST_F(DeviceLoopTest, InAPlanALaunchThatHasNothingToWaitForPassesTheLock) {
   }
   EXPECT_GE(most, 2u);
   EXPECT_TRUE(loop_->planned());
+}
+
+// The driver holds a thread up where its launch is to wait for a fetch, or where it records an
+// event behind the last use of what is to leave. Another thread's next launch, for which there is
+// the same to do, goes out meanwhile.
+TEST_F(DeviceLoopTest, NoLaunchOfAPlanWaitsForADriverCallThatAnotherOneNeeds) {
+  RunByLongPlan();
+  unsigned waits = 0, records = 0;
+  for (int period = 0; period < 200 && (waits < 2 || records < 2); ++period) {
+    ASSERT_TRUE(loop_->planned());
+    for (uint64_t at = 0; at < kPeriod; at += 4) {
+      std::thread other;
+      std::atomic<bool> gone{false};
+      const auto launch_other = [&] {
+        other = std::thread([&] {
+          LaunchAt(at + 1, 0x20);
+          LaunchAt(at + 2, 0x20);  // one that needs the lock
+          LaunchAt(at + 3, 0x20);
+          gone = true;
+        });
+      };
+      const auto hold = [&](unsigned* counted) {
+        if (other.joinable()) return;
+        launch_other();
+        for (int wait = 0; wait < 5000 && !gone; ++wait) std::this_thread::yield();
+        if (gone) ++*counted;
+      };
+      if (at > 0 && period % 2 == 0) in_event_record = [&] { hold(&records); };
+      if (at > 0 && period % 2 == 1) in_stream_wait = [&] { hold(&waits); };
+      LaunchAt(at, 0x10);
+      in_event_record = in_stream_wait = nullptr;
+      if (!other.joinable()) launch_other();
+      other.join();
+    }
+  }
+  EXPECT_GE(waits, 2u);
+  EXPECT_GE(records, 2u);
 }
 
 // Four threads take turns as the plan says, while the movers work, and others look in between.

@@ -270,6 +270,39 @@ TEST(Mover, AnEventOfAnEarlierScheduleIsNotTakenForOneOfThisSchedule) {
   EXPECT_EQ(movers[0]->Look().kind, Poll::Kind::kReady);
 }
 
+// Movers are woken for news only: waking them takes far longer than a launch that has none.
+TEST(Mover, ALaunchThatNeedsNothingNewIsNoNewsForTheMovers) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  Traffic& traffic = cycle.traffic;
+  std::unique_lock lock(traffic.mutex());
+  bool news = false;
+  traffic.Need(0, 3, &news);
+  EXPECT_TRUE(news);
+  traffic.Need(0, 3, &news);
+  EXPECT_FALSE(news);
+  traffic.Need(0, 11, &news);
+  EXPECT_TRUE(news);
+}
+
+// Threads that launch in turns may tell of their launches in another order.
+TEST(Mover, AMarkThatIsToldLateTakesNoLaterOneBack) {
+  Cycle cycle(12, 8);
+  cycle.Start();
+  Traffic& traffic = cycle.traffic;
+  std::unique_lock lock(traffic.mutex());
+  traffic.Need(0, 11);
+  traffic.MarkRecorded(3);
+  traffic.MarkRecorded(1);
+  Mover* evict = traffic.movers().front();
+  unsigned left = 0;
+  for (; evict->Look().kind == Poll::Kind::kReady; ++left) {
+    evict->Act(lock);
+    evict->Finish();
+  }
+  EXPECT_EQ(left, 6 + 4u);  // before the first period, and behind the first four marks
+}
+
 // Residency is believed, not asked for: a call that outlives its schedule has moved its range too.
 TEST(Mover, ACallThatOutlivesItsScheduleIsStillAMove) {
   struct Observer : Traffic::Observer {
