@@ -57,7 +57,7 @@ void DeviceLoop::PlanKnownShape(uint64_t signature, Lock& lock) {
 // What atpd thinks better than the choices in force is tried on the program as it runs.
 void DeviceLoop::TryTuning(double seconds, Lock& lock) {
   TuningTrial& tuning = memory_.tuning();
-  if (job_.busy() || phase_->settled) return;
+  if (job_.busy()) return;
   const uint64_t phase = uint64_t{phase_->phase} << 32 | phase_->length;
   switch (tuning.Took(phase, schedule_.get(), seconds)) {
     case TuningTrial::Do::kNothing:

@@ -61,7 +61,9 @@ void DeviceLoop::TakePlan(PhaseState* now, uint64_t plain_periods, Lock& lock) {
     phase->best = nullptr;
     phase->best_seconds = 0;
   }
-  if (phase->settled) return;
+  // What may still be better is other choices, on trial.
+  const bool trial = made.schedule != nullptr && made.schedule->trial;
+  if (phase->settled && !trial) return;
   if (made.schedule == nullptr) {
     if (phase->schedule == nullptr || made.grown) return GiveUp(phase, made.why.c_str());
     return record_.Note(false, "no other plan: %s; the one that runs goes on", made.why.c_str());
