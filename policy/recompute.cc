@@ -31,6 +31,9 @@ RecomputeSet::RecomputeSet(const Trace& trace, RecomputeOptions options)
       }
     }
   }
+  for (uint32_t k = 0; k < options_.unsure.size(); ++k) {
+    unsure_.push_back((k == 0 ? 0 : unsure_[k - 1]) + (options_.unsure[k] ? 1 : 0));
+  }
   FindCandidates();
 }
 
@@ -50,6 +53,11 @@ const RecomputeSet::Use* RecomputeSet::LastBefore(uint32_t tensor, uint32_t laun
 bool RecomputeSet::Unchanged(uint32_t tensor, uint32_t since, uint32_t until) const {
   const Use* write = LastBefore(tensor, until, /*writing=*/true);
   return write == nullptr || write->launch <= since;
+}
+
+// No launch behind `since`, up to `until`, is one that nobody is certain of.
+bool RecomputeSet::Certain(uint32_t since, uint32_t until) const {
+  return unsure_.empty() || (until < unsure_.size() && unsure_[since] == unsure_[until]);
 }
 
 // It holds data just before the launch, that somebody will read.
@@ -74,6 +82,7 @@ std::optional<uint32_t> RecomputeSet::Producer(uint32_t tensor, uint32_t use) co
   const uint32_t k = made->launch;
   const auto& may = options_.may_run_again;
   if (!may.empty() && (k >= may.size() || !may[k])) return std::nullopt;
+  if (!Certain(k, use)) return std::nullopt;
   const Launch& launch = trace_.launches[k];
   for (uint32_t input : launch.reads) {
     if (input >= uses_.size() || Contains(launch.writes, input)) return std::nullopt;
@@ -221,5 +230,34 @@ class Reruns {
 };
 
 Recomputed RecomputeSet::Apply() const { return Reruns(*this).Build(); }
+
+Folded FoldReruns(const Recomputed& made) {
+  Folded folded;
+  folded.trace = made.trace;
+  folded.trace.launches.clear();
+  std::vector<uint32_t> old(made.trace.launches.size(), UINT32_MAX);
+  for (uint32_t k = 0; k < made.new_position.size(); ++k) {
+    old[made.new_position[k]] = k;
+    folded.trace.launches.push_back(made.trace.launches[made.new_position[k]]);
+  }
+  const auto add = [](uint32_t tensor, std::vector<uint32_t>* list) {
+    if (!Contains(*list, tensor)) list->push_back(tensor);
+  };
+  for (const Rerun& rerun : made.reruns) {
+    const Launch& again = made.trace.launches[rerun.position];
+    Launch& launch = folded.trace.launches[rerun.before];
+    for (uint32_t t : again.reads) add(t, &launch.reads);
+    for (uint32_t t : again.writes) add(t, &launch.writes);
+    for (uint32_t t : again.restores) add(t, &launch.restores);
+    launch.seconds += again.seconds;
+    launch.workspace = std::max(launch.workspace, again.workspace);
+    for (const Drop& drop : made.drops) {
+      if (drop.before != rerun.position) continue;
+      folded.drops.push_back(
+          {drop.tensor, rerun.producer, old[drop.after], rerun.before, drop.bytes});
+    }
+  }
+  return folded;
+}
 
 }  // namespace atp::policy

@@ -23,6 +23,9 @@ struct RecomputeOptions {
   // Per launch: it gives the same bits when it runs again from the same inputs, and overwrites in
   // full what it writes without reading it. Empty = all do: whoever names a trace vouches for it.
   std::vector<bool> may_run_again;
+  // Per launch: what it touches is not certain, so nothing that it stands between may be dropped:
+  // no launch runs again behind it for what was made before it. Empty = all is certain.
+  std::vector<bool> unsure;
   uint32_t longest_chain = 3;  // launches that run again for one use
 };
 
@@ -61,6 +64,20 @@ struct Recomputed {
   double seconds = 0;                  // of running again
 };
 
+// The same without launches of their own: what runs again belongs to the launch that it stands
+// before, which then reads and takes as much more, and restores what was dropped.
+struct Folded {
+  struct Drop {
+    uint32_t tensor = 0;
+    uint32_t producer = 0;
+    uint32_t after = 0, before = 0;  // launches: the last one that used it, and the next
+    Bytes bytes = 0;
+  };
+  Trace trace;              // as many launches as before anything was recomputed
+  std::vector<Drop> drops;  // by `before`, and there in the order in which they are made again
+};
+Folded FoldReruns(const Recomputed& made);
+
 // Collects recomputations that are legal together.
 class RecomputeSet {
  public:
@@ -92,6 +109,7 @@ class RecomputeSet {
   const Use* LastBefore(uint32_t tensor, uint32_t launch, bool writing) const;
   std::optional<uint32_t> Producer(uint32_t tensor, uint32_t use) const;
   bool Unchanged(uint32_t tensor, uint32_t since, uint32_t until) const;
+  bool Certain(uint32_t since, uint32_t until) const;
   bool Alive(uint32_t tensor, uint32_t launch) const;
   bool Dropped(uint32_t tensor, uint32_t launch) const;
   bool Extend(uint32_t tensor, uint32_t use, uint32_t depth, Chain* chain) const;
@@ -102,6 +120,7 @@ class RecomputeSet {
   const Trace& trace_;
   RecomputeOptions options_;
   std::vector<std::vector<Use>> uses_;  // per tensor, ascending
+  std::vector<uint32_t> unsure_;        // per launch: how many up to it; empty = none
   std::vector<Recomputation> candidates_, chosen_;
   // Per tensor: its chosen drops, and those whose chains find it there; indices into `chosen_`.
   std::vector<std::vector<size_t>> drops_, needed_by_;

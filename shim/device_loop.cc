@@ -134,6 +134,8 @@ void DeviceLoop::OnFree(Allocation* allocation) {
   Lock lock(traffic_.mutex());
   EmptyInbox(lock);  // it names allocations
   ++happened_;
+  // Paid before the free, unless the driver refuses; nobody can need it any more.
+  if (debts_.any() && Pay(UINT32_MAX, lock) != CUDA_SUCCESS) debts_.Void();
   allocation->shown = false;
   ++frees_;
   managed_bytes_ -= std::min(managed_bytes_, allocation->mapped_bytes);
@@ -209,6 +211,7 @@ void DeviceLoop::Keep(const LaunchView& launch, Lock& lock) {
 
 void DeviceLoop::BeforeLaunch(const LaunchView& launch) {
   launched_.generation = launched_.demand = 0;
+  launched_.expected = false;
   ShareTick(device_);
   if (ShareVersion() != share_seen_.load(std::memory_order_relaxed)) FollowShare();
   if (mode_.load(std::memory_order_acquire) != Mode::kWatch || launch.capturing) return;
@@ -261,6 +264,8 @@ void DeviceLoop::Decide(const LaunchView& launch, Traffic::FetchEvents* arriving
     if (!AwaitInPlan(free, lock)) LetGo("movers are a period behind", lock);
     if (generation != generation_ || !traffic_.active()) return;
   }
+  FollowDrops(launch, period, position, arriving, lock);
+  if (generation != generation_ || !traffic_.active()) return;
   if (timer_.measuring()) {
     AwaitOnStream(launch, arriving);  // what is measured begins behind it
     record_.Launch(position, launch, traffic_.resident());
@@ -318,7 +323,12 @@ void DeviceLoop::AtPlannedPeriod(Lock& lock) {
       measured && (known.empty() || std::abs(Sum(seconds) - Sum(known)) > kDrift * Sum(known));
   if (drifted) known = std::move(seconds);
   const bool may_plan = !phase_->settled && !job_.busy();
-  if (may_plan && (drifted || phase_->Missed(took))) {
+  if (may_plan && WantsDrops()) {
+    phase_->asked_for_drops = true;
+    RequestPlan(phase_, period_, lock, {nullptr, phase_->best_seconds});
+  } else if (may_plan && drops_off_ && !schedule_->drops.empty()) {
+    RequestPlan(phase_, period_, lock);
+  } else if (may_plan && (drifted || phase_->Missed(took))) {
     RequestPlan(phase_, period_, lock, {nullptr, PhaseState::kWorthAPlan * took});
   } else if (may_plan && (measured || period_ == kLinkIsKnown) && phase_->best_seconds > 0 &&
              LinkIsAnother()) {
@@ -395,6 +405,7 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
   traffic_.SetRoom(Capacity() + memory_.tuning().HeadRoom() / 2);
   Residency::Approach approach = residency_.ToStartOf(*schedule_, PieceBytes(budget_));
   streams_.Mark(streams_.Prepare(&traffic_.StartMark()), &traffic_.StartMark());
+  debts_.Follow(schedule_);
   traffic_.Activate(schedule_, std::move(approach.evict), std::move(approach.fetch),
                     approach.resident);
   believed_ = true;
@@ -405,7 +416,8 @@ void DeviceLoop::Adopt(PhaseState* phase, uint64_t plain_periods, Lock& lock) {
 }
 
 void DeviceLoop::OnMoved(const Action& action, bool to_device) {
-  record_.Moved(action, to_device, /*copied=*/!action.clean || !IsDuplicated(action));
+  if (action.drop == 0)
+    record_.Moved(action, to_device, /*copied=*/!action.clean || !IsDuplicated(action));
   if (to_device) {
     residency_.MovedToDevice(action.allocation, action.offset, action.bytes);
   } else {

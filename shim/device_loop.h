@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "policy/period.h"
+#include "shim/debts.h"
 #include "shim/demand.h"
 #include "shim/executor.h"
 #include "shim/hints.h"
@@ -51,6 +52,11 @@ class DeviceLoop : private Traffic::Observer {
   bool WaitForProgram();
   void OnStreamDestroy(CUstream stream);
   void Stop();
+  // The launch of this thread that BeforeLaunch has just seen was the plan's next, and needs
+  // nothing any more that has been dropped; or else the driver's error.
+  static bool Expected() { return launched_.expected; }
+  static CUresult Refused() { return launched_.refused; }
+  CUresult PayAll(const LaunchView* launch);
   bool planned() const { return planned_.load(std::memory_order_relaxed); }  // any thread
 
  private:
@@ -63,6 +69,8 @@ class DeviceLoop : private Traffic::Observer {
 
   void OnMoved(const Action& action, bool to_device) override;
   bool IsDuplicated(const Action& action) override;
+  bool BeginDrop(const Action& action, uint64_t period) override;
+  void Dropped(const Action& action) override;
   void EndReadMostly(Allocation* allocation, Lock& lock);
   void FollowShare();
   bool Enter(const LaunchView& launch, Lock& lock);
@@ -113,8 +121,17 @@ class DeviceLoop : private Traffic::Observer {
   void MarkLastUse(Lock& lock);
   void ServeOnDemand(const LaunchView& launch, Traffic::FetchEvents* arriving, Lock& lock);
   bool Quiet() const {
-    return traffic_.Quiet() && demand_.Quiet() && (shadow_ == nullptr || !shadow_->submitting());
+    return traffic_.Quiet() && demand_.Quiet() && !debts_.paying() &&
+           (shadow_ == nullptr || !shadow_->submitting());
   }
+  bool MayDrop() const;
+  bool WantsDrops() const;
+  bool IsOnlyStream(const LaunchView& launch) const;
+  void FollowDrops(const LaunchView& launch, uint64_t period, uint32_t position,
+                   Traffic::FetchEvents* arriving, Lock& lock);
+  CUresult Pay(uint32_t before, Lock& lock);
+  CUresult PayEarly(Lock& lock);
+  void TellDrops() const;
   void StartShadow();
   bool WantsShadow(const LaunchView& launch, uint32_t position) {
     return shadow_ != nullptr && ShadowTakes(launch, position);
@@ -171,6 +188,8 @@ class DeviceLoop : private Traffic::Observer {
     uint32_t position = 0;
     uint64_t flag_sequence = 0;
     bool flagged = false;
+    bool expected = false;
+    CUresult refused = CUDA_SUCCESS;
   };
   // Initial-exec: as what the re-entry guard has (reentry.h).
   static thread_local constinit Launched launched_ __attribute__((tls_model("initial-exec")));
@@ -183,6 +202,9 @@ class DeviceLoop : private Traffic::Observer {
     uint64_t periods = 0, planned_periods = 0, breaks = 0, plans = 0, let_go = 0;
     double planning_seconds = 0;              // of the processor
     double last_seconds = 0, last_bound = 0;  // of the last planned period that was measured
+    // What was dropped and made again; how often not where the plan has it.
+    uint64_t reran = 0, dropped_bytes = 0, paid_early = 0;
+    double reran_seconds = 0;  // as their launches take
   } statistics_;
   std::array<CUevent, 2> boundary_{};  // starts of the last two planned periods, in turns
   uint64_t boundaries_ = 0;            // recorded since the schedule was adopted
@@ -202,6 +224,18 @@ class DeviceLoop : private Traffic::Observer {
   bool shadow_told_ = false;
   // Something ran again in the period that ends at a boundary: what it took says nothing then.
   std::array<bool, 2> shadowed_{};
+
+  Debts debts_;
+  bool drops_off_ = false;
+  struct {
+    CUstream handle = nullptr;
+    bool per_thread = false;
+  } drop_stream_;              // what is dropped is made, and made again, there
+  CUevent settled_ = nullptr;  // behind what was paid early,
+  bool settling_ = false;      // and other streams may have to wait for it still
 };
+
+// A launch that no loop sees, for ATP_RECOMPUTE=1.
+void NoteBlindLaunch(CUstream stream, bool per_thread);
 
 }  // namespace atp::shim

@@ -124,11 +124,14 @@ void DeviceLoop::Stop() {
   Lock lock(traffic_.mutex());
   if (mode_ == Mode::kFits) return;
   ClosePlace();
+  debts_.KeepAll();
   traffic_.Deactivate();
+  if (debts_.any()) Pay(UINT32_MAX, lock);
   demand_.Stop();
   mode_ = Mode::kOff;
   if (executor_ != nullptr) executor_->Stop();
   EndShadow();
+  TellDrops();
   TellMemory(/*at_once=*/true);
   LogSummary();
 }

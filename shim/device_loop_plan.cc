@@ -112,6 +112,8 @@ void DeviceLoop::Plan(PhaseState* phase, Recorder::Period period, Wanted wanted)
   input.phase = phase->phase;
   input.read_mostly = hints_.ReadMostlyWorks() && !Settings().Disabled(kDisableReadMostly);
   input.find_repeatable = Settings().recompute != Recompute::kOff;
+  input.drop = MayDrop() && shadow_ != nullptr;
+  if (input.drop) input.passed = shadow_->Passed();
   input.touches = !Settings().Disabled(kDisableTouch);
   input.reach = !Settings().Disabled(kDisableReach);
   input.sight = !Settings().Disabled(kDisableSight);

@@ -7,14 +7,15 @@
 namespace atp::shim {
 
 void DeviceLoop::StartShadow() {
-  if (shadow_ != nullptr || Settings().recompute != Recompute::kShadow) return;
+  const bool wanted = Settings().recompute == Recompute::kShadow || MayDrop();
+  if (shadow_ != nullptr || !wanted) return;
   shadow_bytes_ = Shadow::ScratchBytes(budget_);
   shadow_ = new Shadow(context_, shadow_bytes_, turns_);
 }
 
 // The launch, at this position of the plan, is to run again when it has been submitted.
 bool DeviceLoop::ShadowTakes(const LaunchView& launch, uint32_t position) {
-  if (schedule_->repeatable == nullptr) return false;
+  if (schedule_->repeatable == nullptr || !schedule_->drops.empty()) return false;
   const Again* again = AgainAt(*schedule_->repeatable, position);
   return shadow_->Wants(again, launch, statistics_.planned_periods);
 }
@@ -35,6 +36,7 @@ void DeviceLoop::FollowShadow() {
   if (shadow_ == nullptr || schedule_->repeatable == nullptr) return;
   shadow_->Expect(*schedule_->repeatable);
   shadow_->Poll();
+  shadow_bytes_ = shadow_->bytes();
   if (shadow_of_ != schedule_->repeatable) shadow_told_ = false;
   shadow_of_ = schedule_->repeatable;
   if (shadow_told_) return;
@@ -42,6 +44,10 @@ void DeviceLoop::FollowShadow() {
   if (result.open > 0 && result.off.empty()) return;
   shadow_told_ = true;
   TellShadow(result);
+  if (MayDrop() && result.open == 0) {
+    shadow_->Rest();
+    shadow_bytes_ = shadow_->bytes();
+  }
 }
 
 void DeviceLoop::TellShadow(const Shadow::Result& result) {

@@ -60,7 +60,8 @@ void DeviceLoop::HoldForFetches(uint64_t period, uint32_t position, Traffic::Fet
 // must not wait for that. An event that has been recorded anew meanwhile stands behind a later
 // fetch, which is on its way too.
 void DeviceLoop::AwaitOnStream(const LaunchView& launch, Traffic::FetchEvents* arriving) {
-  for (unsigned i = 0; i < std::exchange(arriving->count, 0); ++i) {
+  const unsigned count = std::exchange(arriving->count, 0);
+  for (unsigned i = 0; i < count; ++i) {
     hints_.StreamWait(launch.stream, launch.per_thread, arriving->events[i]);
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expands hooks.def into the exported functions. No logic: enter, go to the body or to the driver,
 // leave.
+#include <string_view>
+
 #include "shim/counters.h"
 #include "shim/lifecycle.h"
 #include "shim/on_alloc.h"
@@ -16,6 +18,7 @@
 #include "shim/on_tensor_map.h"
 #include "shim/on_vmm.h"
 #include "shim/on_wait.h"
+#include "shim/owing.h"
 #include "shim/reentry.h"
 
 namespace atp::shim {
@@ -29,6 +32,20 @@ inline bool Enter(HookId id, const Reentry& guard) {
     return false;
   CountHook(id);
   return true;
+}
+
+// What has been dropped is made again before any call but launches, which look for themselves
+// whether they need it, and know their stream. Constant: launches do not pay for the question.
+constexpr bool PaysFirst(std::string_view body) {
+  for (const std::string_view looks :
+       {"OnLaunchKernel", "OnLaunchCooperativeKernel", "OnLaunchKernelEx", "OnGraphLaunch"}) {
+    if (body == looks) return false;
+  }
+  return true;
+}
+// The memory goes, whatever the driver says of what it held.
+constexpr bool EndsMemory(std::string_view body) {
+  return body == "OnContextDestroy" || body == "OnPrimaryReset" || body == "OnPrimaryRelease";
 }
 
 }  // namespace
@@ -54,6 +71,10 @@ const HookRow kHooks[kHookCount] = {
       return CUDA_ERROR_NOT_FOUND;                                                       \
     if (!serve) [[unlikely]]                                                             \
       return driver arguments;                                                           \
+    if constexpr (PaysFirst(#body)) {                                                    \
+      const CUresult refused = Owing() ? LoopPay(nullptr) : CUDA_SUCCESS;                \
+      if (refused != CUDA_SUCCESS && !EndsMemory(#body)) return refused;                 \
+    }                                                                                    \
     return body<HookId::symbol> arguments;                                               \
   }
 #include "shim/hooks.def"

@@ -195,7 +195,8 @@ CUresult LaunchWhole(Whole* whole, CUgraphExec exec, CUstream stream, bool per_t
   view.per_thread = per_thread;
   view.touches = whole->touches.data();
   view.touch_count = whole->touches.size();
-  LoopBeforeLaunch(view);
+  const CUresult refused = LoopBeforeLaunch(view);
+  if (refused != CUDA_SUCCESS) return refused;
   const CUresult result = launch(exec, stream);
   LoopAfterLaunch(view);
   return result;

@@ -77,6 +77,22 @@ CUresult DriverHints::Drop(unsigned mover, uint64_t address, uint64_t bytes, boo
   return Evict(mover, address, bytes);
 }
 
+bool DriverHints::DiscardWorks() {
+  return real().cuMemDiscardBatchAsync != nullptr && !Settings().Disabled(kDisableDiscard);
+}
+
+CUresult DriverHints::Discard(unsigned mover, uint64_t address, uint64_t bytes) {
+  if (!DiscardWorks()) return CUDA_ERROR_NOT_SUPPORTED;
+  WithContext current(context_);
+  Relaxed relaxed;
+  CUdeviceptr start = address;
+  size_t size = bytes;
+  const CUstream stream = evict_streams_[mover];
+  const CUresult asked = real().cuMemDiscardBatchAsync(&start, &size, 1, 0, stream);
+  const CUresult done = real().cuStreamSynchronize(stream);
+  return asked != CUDA_SUCCESS ? asked : done;
+}
+
 CUresult DriverHints::EndReadMostly(uint64_t address, uint64_t bytes) {
   WithContext current(context_);
   Relaxed relaxed;

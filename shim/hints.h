@@ -21,6 +21,8 @@ class DriverHints : public HintPort {
 
   CUresult Evict(unsigned mover, uint64_t address, uint64_t bytes) override;
   CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) override;
+  CUresult Discard(unsigned mover, uint64_t address, uint64_t bytes) override;
+  static bool DiscardWorks();  // since CUDA 13
   // Ends ReadMostly on an allocation that is about to be written; copies collapse onto the host.
   CUresult EndReadMostly(uint64_t address, uint64_t bytes);
   bool ReadMostlyWorks() const { return read_mostly_works_.load(std::memory_order_relaxed); }

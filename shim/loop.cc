@@ -64,8 +64,31 @@ void LoopOnFree(Allocation* allocation) {
   if (DeviceLoop* loop = LoopOf(allocation->device)) loop->OnFree(allocation);
 }
 
-void LoopBeforeLaunch(const LaunchView& launch) {
-  if (DeviceLoop* loop = LoopOf(launch)) loop->BeforeLaunch(launch);
+CUresult LoopBeforeLaunch(const LaunchView& launch) {
+  DeviceLoop* loop = LoopOf(launch);
+  if (loop != nullptr) {
+    loop->BeforeLaunch(launch);
+  } else if (Settings().recompute == Recompute::kOn) [[unlikely]] {
+    NoteBlindLaunch(launch.stream, launch.per_thread);
+  }
+  if (!Owing()) [[likely]]
+    return CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  ForEachLoop([&](DeviceLoop* other) {
+    const bool expected = other == loop && loop->Expected();
+    const CUresult one = expected ? loop->Refused() : other->PayAll(&launch);
+    if (result == CUDA_SUCCESS) result = one;
+  });
+  return result;
+}
+
+CUresult LoopPay(const LaunchView* launch) {
+  CUresult result = CUDA_SUCCESS;
+  ForEachLoop([&](DeviceLoop* loop) {
+    const CUresult one = loop->PayAll(launch);
+    if (result == CUDA_SUCCESS) result = one;
+  });
+  return result;
 }
 
 void LoopAfterLaunch(const LaunchView& launch) {

@@ -118,9 +118,14 @@ void LoopStart(
 void LoopOnAlloc(Allocation* allocation);                  // after the driver gave the memory
 void LoopOnReuse(Allocation* allocation, uint64_t bytes);  // given out again, as so many bytes
 void LoopOnFree(Allocation* allocation);                   // before the driver takes it back
-void LoopBeforeLaunch(const LaunchView& launch);  // before the launch is submitted; returns once
-                                                  // what it needs has been issued
-void LoopAfterLaunch(const LaunchView& launch);   // after it was submitted
+// Before the launch is submitted; returns once what it needs has been issued. An error: what it
+// needs has been dropped, and the driver refuses to make it again; the launch must not be
+// submitted.
+CUresult LoopBeforeLaunch(const LaunchView& launch);
+// Before any other call that is hooked (debts.h: while Owing()): all that has been dropped is made
+// again. As above; `launch`, if not null: what comes, on which stream.
+CUresult LoopPay(const LaunchView* launch);
+void LoopAfterLaunch(const LaunchView& launch);  // after it was submitted
 void LoopBeforeWait(Wait kind, CUstream stream, bool per_thread,
                     CUevent event);  // the program is about to block
 // Waits until the device has passed all that the program has submitted, and not for what movers

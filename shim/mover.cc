@@ -12,6 +12,8 @@ uint64_t PieceBytes(uint64_t budget) {
 namespace {
 
 bool TakesRoom(const Action& action) { return !action.touch && !action.in_place; }
+// Only such moves say something about the link.
+bool Copies(const Action& action) { return TakesRoom(action) && action.drop == 0; }
 
 }  // namespace
 
@@ -49,6 +51,7 @@ class EvictMover : public Mover {
   void Act(std::unique_lock<std::mutex>& lock) override {
     uint64_t flag = 0;
     action_ = t_->EvictAt(sequence_, &flag);
+    if (action_.drop != 0) return GiveUp(lock);
     calling_ = true;
     const uint64_t address = action_.allocation->address + action_.offset;
     const bool duplicated =
@@ -64,6 +67,10 @@ class EvictMover : public Mover {
 
   void Finish() override {
     calling_ = false;
+    if (giving_up_) {
+      giving_up_ = false;
+      t_->observer_->Dropped(action_);
+    }
     if (!holding_) {  // the schedule has ended meanwhile; the range has left all the same
       if (result_ == CUDA_SUCCESS) t_->Moved(action_, /*to_device=*/false);
       return;
@@ -77,11 +84,24 @@ class EvictMover : public Mover {
     t_->Moved(action_, /*to_device=*/false);
     // What may have been on the host already says nothing about the link, nor does a call that
     // gives advice as well.
-    if (first || action_.clean) return;
+    if (first || action_.clean || action_.drop != 0) return;
     t_->meter_.Moved(/*to_device=*/false, begin_ns_, end_ns_, action_.bytes);
   }
 
   void Drop() { holding_ = false; }
+  // Until the next period nobody needs what the range holds; or it just stays where it is.
+  void GiveUp(std::unique_lock<std::mutex>& lock) {
+    result_ = CUDA_SUCCESS;
+    const uint64_t at = sequence_ - t_->evict_first_.size();
+    giving_up_ = t_->observer_ != nullptr &&
+                 t_->observer_->BeginDrop(action_, at / t_->schedule_->evicts.size());
+    if (!giving_up_) return;
+    calling_ = true;
+    lock.unlock();
+    result_ =
+        t_->port().Discard(index_, action_.allocation->address + action_.offset, action_.bytes);
+    lock.lock();
+  }
   bool calling() const { return calling_; }
   bool holding() const { return holding_; }
   uint64_t sequence() const { return sequence_; }
@@ -104,6 +124,7 @@ class EvictMover : public Mover {
   uint64_t begin_ns_ = 0, end_ns_ = 0;
   bool holding_ = false;
   bool calling_ = false;
+  bool giving_up_ = false;  // inside the driver for what is dropped
   uint64_t sequence_ = 0;
   unsigned waited_ = 0;
   uint64_t waits_in_ = 0;  // generation of the schedule whose event is waited for
@@ -150,7 +171,7 @@ class FetchMover : public Mover {
     if (TakesRoom(action_)) t_->resident_ += action_.bytes;
     calling_ = true;
     lock.unlock();
-    begin_ns_ = TakesRoom(action_) ? t_->port().NowNs() : 0;  // the others may copy nothing
+    begin_ns_ = Copies(action_) ? t_->port().NowNs() : 0;  // the others may copy nothing
     result_ = t_->port().Fetch(stream, action_.allocation->address + action_.offset, action_.bytes,
                                event_);
     lock.lock();
@@ -405,6 +426,10 @@ uint64_t Traffic::EvictsDone() const {
 }
 
 void Traffic::Moved(const Action& action, bool to_device) {
+  if (action.drop != 0) {
+    if (observer_ != nullptr) observer_->OnMoved(action, to_device);
+    return;
+  }
   ++(to_device ? counters_.fetch_calls : counters_.evict_calls);
   (to_device ? counters_.fetch_bytes : counters_.evict_bytes) += action.bytes;
   if (observer_ != nullptr) observer_->OnMoved(action, to_device);

@@ -31,6 +31,10 @@ class HintPort {
   // Makes a range leave that nobody writes: the copy on the host is valid, or is made when it is
   // not `duplicated` yet, and the one on the device is given up.
   virtual CUresult Drop(unsigned mover, uint64_t address, uint64_t bytes, bool duplicated) = 0;
+  // Gives up what a range holds, on the device and on the host; returns when that has happened.
+  virtual CUresult Discard(unsigned /*mover*/, uint64_t /*address*/, uint64_t /*bytes*/) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   // Starts to move a range to the device on fetch stream `stream`, which is idle, and records
   // `done` behind it.
   virtual CUresult Fetch(unsigned stream, uint64_t address, uint64_t bytes, CUevent done) = 0;
@@ -122,6 +126,10 @@ class Traffic {
     virtual ~Observer() = default;
     virtual void OnMoved(const Action& action, bool to_device) = 0;
     virtual bool IsDuplicated(const Action& action) = 0;  // a valid copy is known to be on the host
+    // What this eviction holds may be given up, in this period of the schedule, and will be before
+    // the lock is taken again; Dropped follows, whatever the driver said. False: it stays.
+    virtual bool BeginDrop(const Action& /*action*/, uint64_t /*period*/) { return false; }
+    virtual void Dropped(const Action& /*action*/) {}
   };
   void Observe(Observer* observer) { observer_ = observer; }
 

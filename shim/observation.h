@@ -11,6 +11,7 @@
 
 #include "shim/capture.h"
 #include "shim/loop.h"
+#include "shim/owing.h"
 #include "shim/tracker.h"
 
 namespace atp::shim {
@@ -134,11 +135,15 @@ class Observation {
     view_.use_count = uses().size();
     if (CaptureOpen()) [[unlikely]]
       view_.capturing = IsCapturing(view_.stream, view_.per_thread);
-    LoopBeforeLaunch(view_);
+    const CUresult refused = LoopBeforeLaunch(view_);
+    if (refused != CUDA_SUCCESS) [[unlikely]]
+      return refused;
     if (blocks && !view_.capturing) {
       LoopBeforeWait(Wait::kStream, view_.stream, view_.per_thread, nullptr);
     }
     const CUresult result = call();
+    if (result != CUDA_SUCCESS && Owing()) [[unlikely]]
+      LoopPay(nullptr);  // what it should have made has not been made
     LoopAfterLaunch(view_);
     return result;
   }

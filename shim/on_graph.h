@@ -5,9 +5,11 @@
 
 #include <cstddef>
 
+#include "shim/capture.h"
 #include "shim/graph_launch.h"
 #include "shim/graph_program.h"
 #include "shim/managed.h"
+#include "shim/owing.h"
 #include "shim/resolve.h"
 #include "shim/settings.h"
 
@@ -19,6 +21,14 @@ inline bool GraphsSeen() {
 
 template <HookId id>
 CUresult OnGraphLaunch(CUgraphExec graph, CUstream stream) {
+  if (Owing()) [[unlikely]] {
+    LaunchView view;
+    view.stream = stream;
+    view.per_thread = Row<id>::kPerThread;
+    view.capturing = CaptureOpen() && IsCapturing(stream, view.per_thread);
+    const CUresult refused = LoopPay(&view);
+    if (refused != CUDA_SUCCESS) return refused;
+  }
   if (!Watching() || !GraphsSeen()) return Row<id>::Real()(graph, stream);
   return LaunchGraph(graph, stream, Row<id>::kPerThread, Row<id>::Real());
 }

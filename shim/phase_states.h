@@ -25,6 +25,7 @@ struct PhaseState {
   // a row that took longer than that.
   double refused_seconds = 0;
   unsigned missed = 0;
+  bool asked_for_drops = false;
   bool settled = false;         // a later plan was worse than `best`: no more plans
   bool whole = false;           // a plan by parts of allocations was worse: sight deceives here
   bool fits = false;            // its whole footprint fits: nothing to plan

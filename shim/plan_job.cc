@@ -14,6 +14,7 @@
 #include "protocol/learned.h"
 #include "shim/kernel_reach.h"
 #include "shim/own_thread.h"
+#include "shim/plan_drops.h"
 
 namespace atp::shim {
 
@@ -134,9 +135,21 @@ PlanOutput MakeScheduleOf(PlanInput input) {
   if (input.repeatable != nullptr && input.durations_known) {
     output.gain = GainOf(trace, options, plan, input.period, placed, *input.repeatable);
   }
+  std::vector<PlannedDrop> drops;
+  double rerun_seconds = 0;
+  if (input.drop && input.repeatable != nullptr && input.durations_known) {
+    DropPlan dropping =
+        PlanDrops(trace, options, plan, input.period, placed, *input.repeatable, input.passed);
+    for (const auto& d : dropping.folded.drops) {
+      drops.push_back({d.tensor, d.producer, d.after, d.before});
+    }
+    if (!drops.empty()) plan = std::move(dropping.plan);
+    rerun_seconds = dropping.rerun_seconds;
+  }
   trace.link = input.link;
   auto schedule = std::make_shared<Schedule>(
-      BuildSchedule(plan, placed, output.length, input.piece_bytes, input.touches));
+      BuildSchedule(plan, placed, output.length, input.piece_bytes, input.touches, drops));
+  schedule->rerun_seconds = rerun_seconds;
   output.same = input.below_seconds > 0 && schedule->promise_seconds >= input.below_seconds;
   if (output.same) {
     output.promise_seconds = schedule->promise_seconds;

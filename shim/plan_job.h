@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "shim/recompute_gain.h"
 #include "shim/recorder.h"
@@ -44,6 +45,8 @@ struct PlanInput {
   bool sight = true;    // and else guessed from what the period shows; false: whole allocations
   bool find_repeatable = false;                  // ATP_RECOMPUTE
   std::shared_ptr<const Repeatable> repeatable;  // of the period, by MakeSchedule
+  bool drop = false;                             // what these have written may be dropped
+  std::unordered_set<uint64_t> passed;           // Again::key
 };
 
 struct PlanOutput {

@@ -24,6 +24,10 @@ class ProgramStreams {
   void Forget(CUstream stream);
   bool Knows(CUstream stream, bool per_thread) const;  // any thread, without the lock
   bool empty() const { return streams_.empty(); }
+  bool IsOnly(CUstream stream, bool per_thread) const {
+    return streams_.size() == 1 && streams_[0].handle == stream &&
+           streams_[0].per_thread == per_thread;
+  }
   // Records an event behind everything submitted on the first stream.
   void RecordOnFirst(CUevent event);
   // ... on all streams, in two steps. First, the mark's events are made where it has none yet;

@@ -28,25 +28,31 @@ bool OverwritesAll(const Again& again, const Placed& tensor, const Sizes& sizes)
 
 }  // namespace
 
-RecomputeGain GainOf(const policy::Trace& trace, const policy::PlanOptions& options,
-                     const policy::Plan& plain, const Recorder::Period& period,
-                     const std::vector<Placed>& placed, const Repeatable& repeatable) {
+std::vector<bool> Droppable(const policy::Trace& trace, const Recorder::Period& period,
+                            const std::vector<Placed>& placed, const Repeatable& repeatable) {
   Sizes sizes;
   for (size_t a = 0; a < period.allocations.size(); ++a) {
     sizes[period.allocations[a]] = period.seen.allocations[a];
   }
-  RecomputeGain gain;
-  policy::RecomputeOptions recompute;
-  recompute.may_run_again.resize(trace.launches.size());
+  std::vector<bool> droppable(trace.launches.size());
   for (const Again& again : repeatable.again) {
     const std::vector<uint32_t>& writes = trace.launches[again.position].writes;
-    const bool whole = !again.unwatched && !writes.empty() &&
-                       std::all_of(writes.begin(), writes.end(), [&](uint32_t tensor) {
-                         return OverwritesAll(again, placed[tensor], sizes);
-                       });
-    recompute.may_run_again[again.position] = whole;
-    if (whole) ++gain.droppable;
+    droppable[again.position] = !again.unwatched && !writes.empty() &&
+                                std::all_of(writes.begin(), writes.end(), [&](uint32_t tensor) {
+                                  return OverwritesAll(again, placed[tensor], sizes);
+                                });
   }
+  return droppable;
+}
+
+RecomputeGain GainOf(const policy::Trace& trace, const policy::PlanOptions& options,
+                     const policy::Plan& plain, const Recorder::Period& period,
+                     const std::vector<Placed>& placed, const Repeatable& repeatable) {
+  RecomputeGain gain;
+  policy::RecomputeOptions recompute;
+  recompute.may_run_again = Droppable(trace, period, placed, repeatable);
+  gain.droppable = static_cast<uint64_t>(
+      std::count(recompute.may_run_again.begin(), recompute.may_run_again.end(), true));
   gain.plain_seconds = gain.seconds = plain.period_seconds;
   if (gain.droppable == 0) return gain;
   const policy::RecomputePlan best = policy::BestRecompute(trace, options, recompute);

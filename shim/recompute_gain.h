@@ -20,6 +20,9 @@ struct RecomputeGain {
   std::vector<uint32_t> producers;  // positions of those that would run again, ascending
 };
 
+// Per launch: it writes whole tensors of the plan, and nothing else.
+std::vector<bool> Droppable(const policy::Trace& trace, const Recorder::Period& period,
+                            const std::vector<Placed>& placed, const Repeatable& repeatable);
 // `trace`: of the period, with measured durations; its tensor i lies at placed[i]. `options`: as
 // for `plain`, the plan that runs.
 RecomputeGain GainOf(const policy::Trace& trace, const policy::PlanOptions& options,

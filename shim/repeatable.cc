@@ -246,4 +246,24 @@ const Again* AgainAt(const Repeatable& repeatable, uint32_t position) {
   return at != repeatable.again.end() && at->position == position ? &*at : nullptr;
 }
 
+bool IsLaunchOf(const Again& again, const LaunchView& launch) {
+  const LaunchArguments& given = launch.arguments;
+  if (given.info != again.info) return false;
+  if (memcmp(&given.shape, &again.shape, sizeof given.shape) != 0) return false;
+  const auto parameters = again.info->parameters;
+  const bool whole = std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    return size_t{p.offset} + p.bytes <= again.arguments.size();
+  });
+  if (!whole) return false;
+  if (given.packed != nullptr) {
+    return given.packed_bytes == again.arguments.size() &&
+           memcmp(given.packed, again.arguments.data(), given.packed_bytes) == 0;
+  }
+  return given.parameters != nullptr &&
+         std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+           const auto i = static_cast<size_t>(&p - parameters.data());
+           return memcmp(given.parameters[i], &again.arguments[p.offset], p.bytes) == 0;
+         });
+}
+
 }  // namespace atp::shim

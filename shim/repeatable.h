@@ -49,6 +49,9 @@ struct Repeatable {
 Repeatable FindRepeatable(const Recorder::Period& period);
 const Again* AgainAt(const Repeatable& repeatable, uint32_t position);  // null: it may not
 
+// It is this launch, to the last byte of what it was given.
+bool IsLaunchOf(const Again& again, const LaunchView& launch);
+
 // For ATP_LOG=info: one line, and one for each reason.
 void LogRepeatable(const Repeatable& repeatable);
 

@@ -18,6 +18,7 @@ struct Pair {  // one stay on the host
   uint64_t offset, bytes;
   double evict_start, fetch_start;
   bool clean;
+  uint32_t drop = 0;  // as in Action
 };
 
 // Times of a plan lie in one period. For an order, an eviction must start after its launch and a
@@ -98,16 +99,31 @@ bool LeavesWithLast(const std::vector<Action>& evicts, const Action& move, uint6
          last.offset + last.bytes == move.offset && last.bytes + move.bytes <= piece_bytes;
 }
 
+void AddDrops(const policy::Plan& plan, const std::vector<PlannedDrop>& drops,
+              std::vector<Pair>* pairs, Schedule* s) {
+  if (drops.empty()) return;
+  s->checked.assign(s->length, false);
+  for (const PlannedDrop& d : drops) {
+    const Placed& t = s->tensors[d.tensor];
+    s->drops.push_back({t.allocation, t.bytes, d.producer, d.after, d.before});
+    for (uint32_t k = d.producer; k <= d.before; ++k) s->checked[k] = true;
+    pairs->push_back({d.tensor, d.after, d.before, 0, t.bytes, plan.launch_end[d.after],
+                      plan.launch_start[d.before], false, static_cast<uint32_t>(s->drops.size())});
+  }
+}
+
 }  // namespace
 
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
-                       uint32_t length, uint64_t piece_bytes, bool touches) {
+                       uint32_t length, uint64_t piece_bytes, bool touches,
+                       const std::vector<PlannedDrop>& drops) {
   Schedule s;
   s.length = length;
   s.tensors = tensors;
   s.promise_seconds = plan.period_seconds;
 
   std::vector<Pair> pairs = PairMoves(plan, piece_bytes);
+  AddDrops(plan, drops, &pairs, &s);
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
     return std::tie(a.evict_start, a.after) < std::tie(b.evict_start, b.after);
   });
@@ -121,6 +137,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     move.offset = t.offset + p.offset;
     move.bytes = p.bytes;
     move.clean = p.clean;
+    move.drop = p.drop;
     move.position = p.after;
     if (wraps) s.out_at_start.push_back(move);
     if (LeavesWithLast(s.evicts, move, piece_bytes)) {
@@ -135,6 +152,7 @@ Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tens
     s.fetches.push_back(move);
     fetch_start.push_back(p.fetch_start);
     flagged[p.after] = true;
+    if (p.drop != 0) continue;
     s.moved_in_bytes += p.bytes;
     s.moved_out_bytes += p.clean ? 0 : p.bytes;
   }

@@ -39,6 +39,17 @@ struct Action {
   // evict: the period only reads the range. With a copy on the host it leaves without being copied
   // (ReadMostly); fetch: brings back such a range.
   bool clean = false;
+  // evict: index + 1 in Schedule::drops: what it holds is given up, if that may be (debts.h);
+  // fetch: gives such a range room again, for the launch that makes it again.
+  uint32_t drop = 0;
+};
+
+// A range that is dropped behind a launch and made again before another one, by the launch that
+// made it first.
+struct Drop {
+  Allocation* allocation = nullptr;
+  uint64_t bytes = 0;
+  uint32_t producer = 0, after = 0, before = 0;  // positions
 };
 
 struct Schedule {
@@ -61,6 +72,11 @@ struct Schedule {
   std::vector<Action> out_at_start;            // ranges that are on the host when a period starts
   // Which of its launches may run again; null where nobody has asked (ATP_RECOMPUTE).
   std::shared_ptr<const Repeatable> repeatable;
+  std::vector<Drop> drops;  // by `before`, and there in the order in which they are made again
+  // Per position: from a producer of `drops` to the launch that needs it again, so that the launch
+  // has to be the one that was planned, to the byte. Empty: nothing is dropped.
+  std::vector<bool> checked;
+  double rerun_seconds = 0;  // of a period: running again, as planned
   // Some of it was cut by guesses of what launches reach.
   bool by_parts = false;
   bool grows = false;  // what launches reach changes from period to period
@@ -75,13 +91,20 @@ struct Schedule {
   // begins the period nor ends it. False beyond the end.
   bool IsIdle(uint64_t position) const {
     return position > 0 && position + 1 < length && flag_index[position] == kNotFlagged &&
-           fetch_cut[position] == fetch_cut[position - 1];
+           fetch_cut[position] == fetch_cut[position - 1] &&
+           (checked.empty() || !checked[position]);
   }
+};
+
+// As the plan has it, by tensor.
+struct PlannedDrop {
+  uint32_t tensor = 0, producer = 0, after = 0, before = 0;
 };
 
 // Pieces larger than `piece_bytes` are cut, so that a device-wide synchronisation of the program
 // waits little for one call.
 Schedule BuildSchedule(const policy::Plan& plan, const std::vector<Placed>& tensors,
-                       uint32_t length, uint64_t piece_bytes, bool touches = true);
+                       uint32_t length, uint64_t piece_bytes, bool touches = true,
+                       const std::vector<PlannedDrop>& drops = {});
 
 }  // namespace atp::shim

@@ -109,10 +109,11 @@ bool ParseAccessStats(const char* text, Configuration* s) {
   return s->access_stats = CopyName(text, s->access_file, sizeof s->access_file);
 }
 
-// To drop and run again is not there yet: 1 is not understood.
 bool ParseRecompute(const char* text, Configuration* s) {
   bool on = false;
-  if (ParseBool(text, &on)) return !on && (s->recompute = Recompute::kOff, true);
+  if (ParseBool(text, &on)) {
+    return s->recompute = on ? Recompute::kOn : Recompute::kOff, true;
+  }
   if (strcmp(text, "report") == 0) return s->recompute = Recompute::kReport, true;
   return strcmp(text, "shadow") == 0 && (s->recompute = Recompute::kShadow, true);
 }
@@ -165,7 +166,7 @@ constexpr struct {
        return CopyName(t, s->report_file, sizeof s->report_file);
      }},
     {"ATP_ACCESS_STATS", "on, off or a file name of less than 512 characters", ParseAccessStats},
-    {"ATP_RECOMPUTE", "off, report or shadow", ParseRecompute},
+    {"ATP_RECOMPUTE", "off, report, shadow or on", ParseRecompute},
     {"ATP_RECORD", "off or the absolute name of a folder", ParseRecord},
 };
 

@@ -59,8 +59,9 @@ enum Disable : uint32_t {
   kDisableNeighbours = 1u << 17,
 };
 
-// ATP_RECOMPUTE: which launches may run again is logged; and they do, into scratch memory.
-enum class Recompute : uint8_t { kOff, kReport, kShadow };
+// ATP_RECOMPUTE: which launches may run again is logged; and they do, into scratch memory; and what
+// those write that pass is dropped instead of being moved.
+enum class Recompute : uint8_t { kOff, kReport, kShadow, kOn };
 
 struct Configuration {
   Policy policy = Policy::kLearned;

@@ -65,7 +65,7 @@ void Shadow::Off(std::string why) {
 }
 
 void Shadow::Expect(const Repeatable& repeatable) {
-  if (state_ != State::kNew) return;
+  if (state_ != State::kNew && state_ != State::kResting) return;
   const bool open = std::any_of(repeatable.again.begin(), repeatable.again.end(),
                                 [&](const Again& again) { return IsOpen(again); });
   if (!open) return;
@@ -89,6 +89,7 @@ const char* Shadow::Prepare() {
     return "the driver gives no scratch memory";
   }
   scratch_ = scratch;
+  if (host_ != nullptr) return nullptr;  // from the last time, and the event too
   void* host =
       mmap(nullptr, 2 * scratch_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (host == MAP_FAILED) return "the system gives no memory to compare in";
@@ -102,6 +103,21 @@ const char* Shadow::Prepare() {
   return nullptr;
 }
 
+void Shadow::Rest() {
+  Poll();
+  if (state_ != State::kIdle) return;
+  state_ = State::kPreparing;
+  Do("atp-shadow", [this] {
+    const WithContext current(context_);
+    const Relaxed relaxed;
+    if (contexts_gone_ != ContextsForgotten())
+      return Off("the program has changed the device's context");
+    if (real().cuMemFree_v2(scratch_) != CUDA_SUCCESS)
+      return Off("the driver takes no memory back");
+    state_ = State::kResting;
+  });
+}
+
 bool Shadow::Fits(const Again& again) const {
   return ForEachPlace(again, [](const Again::Output&, uint64_t) {}) <= scratch_bytes_;
 }
@@ -112,33 +128,13 @@ bool Shadow::IsOpen(const Again& again) const {
   return passed == passed_.end() || passed->second.times < kTimes;
 }
 
-bool Shadow::SameLaunch(const Again& again, const LaunchView& launch) const {
-  const LaunchArguments& given = launch.arguments;
-  if (given.info != again.info) return false;
-  if (memcmp(&given.shape, &again.shape, sizeof given.shape) != 0) return false;
-  const auto parameters = again.info->parameters;
-  const bool whole = std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
-    return size_t{p.offset} + p.bytes <= again.arguments.size();
-  });
-  if (!whole) return false;
-  if (given.packed != nullptr) {
-    return given.packed_bytes == again.arguments.size() &&
-           memcmp(given.packed, again.arguments.data(), given.packed_bytes) == 0;
-  }
-  return given.parameters != nullptr &&
-         std::all_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
-           const auto i = static_cast<size_t>(&p - parameters.data());
-           return memcmp(given.parameters[i], &again.arguments[p.offset], p.bytes) == 0;
-         });
-}
-
 bool Shadow::Wants(const Again* again, const LaunchView& launch, uint64_t period) {
   if (again == nullptr || launch.capturing) return false;
   Poll();
   if (state_ != State::kIdle || !IsOpen(*again)) return false;
   const auto passed = passed_.find(again->key);
   if (passed != passed_.end() && passed->second.period == period) return false;
-  if (!SameLaunch(*again, launch)) return false;
+  if (!IsLaunchOf(*again, launch)) return false;
   period_ = period;
   return true;
 }
@@ -224,9 +220,10 @@ void Shadow::Poll() {
   if (state_ != State::kCompared) return;
   const char* name = now_.info->name != nullptr ? now_.info->name : "-";
   if (differs_at_ == kSame) {
-    Passed& passed = passed_[now_.key];
+    Times& passed = passed_[now_.key];
     ++passed.times;
     passed.period = period_;
+    passed.kind = now_.kind;
   } else {
     const std::string why = std::string(name) + ": byte " + std::to_string(differs_at_) + " of " +
                             std::to_string(now_.WrittenBytes()) + " came out otherwise";
@@ -254,6 +251,14 @@ Shadow::Result Shadow::Of(const Repeatable& repeatable) const {
     }
   }
   return result;
+}
+
+std::unordered_set<uint64_t> Shadow::Passed() const {
+  std::unordered_set<uint64_t> keys;
+  for (const auto& [key, passed] : passed_) {
+    if (passed.times >= kTimes && retired_.count(passed.kind) == 0) keys.insert(key);
+  }
+  return keys;
 }
 
 }  // namespace atp::shim

@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "shim/loop.h"
 #include "shim/repeatable.h"
@@ -31,6 +32,9 @@ class Shadow {
 
   // Some launch of these has still to be looked at: the memory for it is asked for.
   void Expect(const Repeatable& repeatable);
+  // Nothing is open for now: the device's memory is given back, until Expect asks for it again.
+  void Rest();
+  uint64_t bytes() const { return state_ == State::kResting ? 0 : scratch_bytes_; }
   // It should run again after this launch, if that is what it was. `period`: any number that is
   // another one in another period.
   bool Wants(const Again* again, const LaunchView& launch, uint64_t period);
@@ -47,13 +51,25 @@ class Shadow {
     std::string off;                          // not empty: nothing is looked at any more, and why
   };
   Result Of(const Repeatable& repeatable) const;
+  // Again::key of those that have been looked at often enough, but for kinds that are retired.
+  std::unordered_set<uint64_t> Passed() const;
   uint64_t runs() const { return runs_; }
 
  private:
-  enum class State : uint8_t { kNew, kPreparing, kIdle, kSubmitting, kRunning, kCompared, kOff };
-  struct Passed {
+  enum class State : uint8_t {
+    kNew,
+    kPreparing,
+    kIdle,
+    kSubmitting,
+    kRunning,
+    kCompared,
+    kResting,
+    kOff
+  };
+  struct Times {
     unsigned times = 0;
     uint64_t period = 0;  // of the last time
+    uint64_t kind = 0;
   };
 
   template <typename Work>
@@ -61,7 +77,6 @@ class Shadow {
   const char* Prepare();
   bool IsOpen(const Again& again) const;
   bool Fits(const Again& again) const;
-  bool SameLaunch(const Again& again, const LaunchView& launch) const;
   CUresult RunAgain(const LaunchView& launch);
   void Compare();
   void Off(std::string why);
@@ -82,7 +97,7 @@ class Shadow {
   uint64_t differs_at_ = 0;  // byte of its outputs, one behind the other; kSame: nowhere
   static constexpr uint64_t kSame = UINT64_MAX;
   uint64_t runs_ = 0;
-  std::unordered_map<uint64_t, Passed> passed_;        // by Again::key
+  std::unordered_map<uint64_t, Times> passed_;         // by Again::key
   std::unordered_map<uint64_t, std::string> retired_;  // by Again::kind: why
 };
 

@@ -56,6 +56,40 @@ TEST(Recompute, WhatWasMadeFromChangedDataIsNotLegal) {
   EXPECT_TRUE(Offers(set, s.costly));  // its input is there
 }
 
+TEST(Recompute, NothingSpansALaunchThatMayTouchAnything) {
+  Shape s;
+  RecomputeOptions options;
+  options.unsure.assign(s.trace().launches.size(), false);
+  EXPECT_TRUE(Offers(RecomputeSet(s.trace(), options), s.cheap));
+  options.unsure[2] = true;
+  EXPECT_FALSE(Offers(RecomputeSet(s.trace(), options), s.cheap));
+  options.unsure[2] = false;
+  options.unsure[0] = true;  // the producer itself is what may_run_again is for
+  EXPECT_TRUE(Offers(RecomputeSet(s.trace(), options), s.cheap));
+}
+
+TEST(Recompute, FoldedItRunsWithTheLaunchThatNeedsIt) {
+  Shape s;
+  RecomputeSet set(s.trace());
+  ASSERT_TRUE(set.Add(set.candidates()[0]));
+  const Recomputed made = set.Apply();
+  const Folded folded = FoldReruns(made);
+  ASSERT_EQ(folded.trace.launches.size(), s.trace().launches.size());
+  ASSERT_EQ(folded.drops.size(), 1u);
+  const Folded::Drop& drop = folded.drops[0];
+  EXPECT_EQ(drop.tensor, s.cheap);
+  EXPECT_EQ(drop.producer, 0u);
+  EXPECT_EQ(drop.before, made.reruns[0].before);
+  EXPECT_LT(drop.after, drop.before);
+  const Launch &was = s.trace().launches[drop.before], &is = folded.trace.launches[drop.before];
+  EXPECT_EQ(is.restores, std::vector<uint32_t>{s.cheap});
+  EXPECT_DOUBLE_EQ(is.seconds, was.seconds + s.trace().launches[0].seconds);
+  for (uint32_t input : s.trace().launches[0].reads) {
+    EXPECT_NE(std::find(is.reads.begin(), is.reads.end(), input), is.reads.end());
+  }
+  EXPECT_LT(MostLive(folded.trace), MostLive(s.trace()));
+}
+
 TEST(Recompute, WhatIsUpdatedInPlaceIsNotLegal) {
   Shape s;
   s.trace().launches[0].reads.push_back(s.cheap);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A random program, by its first argument: launches of some kinds on parts of some buffers, from
 // two streams, in a period that repeats and now and then does not; buffers that are freed and come
-// back. No data races. Its result is compared between runs
-// (tests/preload/closed_loop/shadow_test.cc), so nothing counts the launches on the device, which
-// would keep them from running again.
+// back. With a second argument the period is made of layers that are needed again in reverse, on
+// one stream for the most part, with a few random launches between: much of that could be dropped.
+// No data races. Its result is compared between runs (tests/preload/closed_loop/shadow_test.cc), so
+// nothing counts the launches on the device, which would keep them from running again.
 #include <algorithm>
 
 #include "tests/programs/program.h"
@@ -74,28 +75,30 @@ constexpr int kKinds = 10;
 
 class RandomProgram {
  public:
-  explicit RandomProgram(uint64_t seed) : random_(seed) {
+  RandomProgram(uint64_t seed, bool layers) : random_(seed), layers_(layers) {
     for (cudaStream_t& stream : streams_) CUDA_OK(cudaStreamCreate(&stream));
     CUDA_OK(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
-    const int buffers = 5 + random_.Below(4);
+    const int buffers = (layers ? 10 : 5) + random_.Below(4);
     for (int b = 0; b < buffers; ++b) {
-      sizes_.push_back((3 + random_.Below(5)) << 17);  // 1.5 to 3.5 MiB
+      sizes_.push_back(layers ? kLayer : (3 + random_.Below(5)) << 17);  // 1.5 to 3.5 MiB
       buffers_.push_back(nullptr);
       Renew(b);
     }
-    const int steps = 8 + random_.Below(16);
+    if (layers) MakeLayers();
+    const int steps = layers ? 0 : 8 + random_.Below(16);
     for (int s = 0; s < steps; ++s) period_.push_back(RandomStep());
   }
 
   void Run(int iterations) {
     for (int k = 0; k < iterations; ++k) {
       // Once in a while the period breaks: a launch more, one less, a buffer that is another one.
-      const unsigned surprise = random_.Below(8);
+      const unsigned surprise = random_.Below(layers_ ? 20 : 8);
       const unsigned at = random_.Below(static_cast<uint32_t>(period_.size()));
       for (unsigned s = 0; s < period_.size(); ++s) {
         if (surprise == 1 && s == at) Submit(RandomStep());
         if (surprise == 2 && s == at) Renew(period_[s].a.buffer);
         if (surprise == 3 && s == at) continue;
+        if (surprise == 4 && s == at && layers_) Look(period_[s].b.buffer);
         Submit(period_[s]);
       }
     }
@@ -103,7 +106,7 @@ class RandomProgram {
 
   std::vector<float> Result() {
     CUDA_OK(cudaDeviceSynchronize());
-    std::vector<float> all;
+    std::vector<float> all = seen_;
     for (size_t b = 0; b < buffers_.size(); ++b) {
       std::vector<float> values(sizes_[b]);
       CUDA_OK(cudaMemcpy(values.data(), buffers_[b], 4 * values.size(), cudaMemcpyDeviceToHost));
@@ -113,6 +116,36 @@ class RandomProgram {
   }
 
  private:
+  static constexpr size_t kLayer = 1 << 19;
+
+  // Two buffers take turns at the end for what comes back.
+  void MakeLayers() {
+    const int last = static_cast<int>(buffers_.size()) - 3;
+    const auto whole = [](int buffer) { return Part{buffer, 0, static_cast<int>(kLayer)}; };
+    constexpr int kProven[] = {0, 1, 0, 8};
+    for (int l = 1; l <= last; ++l) {
+      const auto earlier = static_cast<int>(random_.Below(static_cast<uint32_t>(l)));
+      period_.push_back({kProven[random_.Below(4)], 0, whole(l), whole(l - 1), whole(earlier)});
+    }
+    for (int l = last; l >= 0; --l) {
+      const int to = last + 1 + l % 2, from = l == last ? last : last + 1 + (l + 1) % 2;
+      period_.push_back({1, 0, whole(to), whole(from), whole(l)});
+    }
+    period_.push_back({2, 0, whole(0), whole(last + 1), whole(0)});
+    for (unsigned more = random_.Below(3); more > 0; --more) {
+      Step step = RandomStep();
+      if (random_.Below(4) > 0) step.stream = 0;
+      period_.insert(period_.begin() + random_.Below(static_cast<uint32_t>(period_.size())), step);
+    }
+  }
+
+  // A little of a buffer, in the middle of everything; it goes into the result.
+  void Look(int buffer) {
+    float values[16];
+    CUDA_OK(cudaMemcpy(values, buffers_[buffer], sizeof values, cudaMemcpyDeviceToHost));
+    seen_.insert(seen_.end(), values, values + 16);
+  }
+
   // Freed, and there again with other content.
   void Renew(int buffer) {
     CUDA_OK(cudaDeviceSynchronize());
@@ -205,11 +238,14 @@ class RandomProgram {
   std::vector<size_t> sizes_;
   std::vector<float*> buffers_;
   std::vector<Step> period_;
+  const bool layers_;
+  std::vector<float> seen_;
 };
 
 int main(int argc, char** argv) {
-  RandomProgram program(Scale(argc, argv));
-  program.Run(16);
+  const bool layers = argc > 2;
+  RandomProgram program(Scale(argc, argv), layers);
+  program.Run(layers ? 48 : 16);
   const std::vector<float> result = program.Result();
   uint64_t sum = 0xcbf29ce484222325ull;
   const auto* bytes = reinterpret_cast<const unsigned char*>(result.data());

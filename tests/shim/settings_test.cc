@@ -192,14 +192,15 @@ TEST(ParseSettings, AccessIsToldInTheLogOrInAFile) {
   EXPECT_STREQ(Parse({{"ATP_ACCESS_STATS", "/tmp/a.%p"}}).access_file, "/tmp/a.%p");
 }
 
-TEST(ParseSettings, RecomputationCanBeReportedAndTriedAndNotYetAskedFor) {
+TEST(ParseSettings, RecomputationCanBeReportedTriedAndAskedFor) {
   EXPECT_EQ(Parse({}).recompute, Recompute::kOff);
   EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "off"}}).recompute, Recompute::kOff);
   EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "report"}}).recompute, Recompute::kReport);
   EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "shadow"}}).recompute, Recompute::kShadow);
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "1"}}).recompute, Recompute::kOn);
   EXPECT_TRUE(complaints.empty());
-  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "1"}}).recompute, Recompute::kOff);
-  EXPECT_EQ(complaints, std::vector<std::string>{"ATP_RECOMPUTE=1"});
+  EXPECT_EQ(Parse({{"ATP_RECOMPUTE", "2"}}).recompute, Recompute::kOff);
+  EXPECT_EQ(complaints, std::vector<std::string>{"ATP_RECOMPUTE=2"});
 }
 
 TEST(ParseSettings, WaitingIsADuration) {
