@@ -8,23 +8,19 @@ namespace atp::policy {
 namespace {
 
 // A use counts half after so many later uses of anything.
-constexpr double kHalfLife = 4096;
+constexpr double kHalfLife = 2048;
 // An item takes the place of a kept one when it is used this much more often, and by more than the
 // one use by which two items of a scan always differ.
 constexpr double kHotter = 1.25, kMoreUses = 1.5;
-// Of the room, what items pass through at least, and at most where two launches need less.
-constexpr Bytes kLeastPassing = 32, kMostPassing = 8;
+// Of the room, what items pass through at least.
+constexpr Bytes kLeastPassing = 32;
 
 }  // namespace
 
-// One launch that runs, and two whose items may arrive at once: what is lacked comes in groups (the
-// matrices of one expert). Where launches are large, one has to do.
-Bytes HotSet::PassingRoom() const {
-  const Bytes passing = std::min(3 * largest_, std::max(2 * largest_, room_ / kMostPassing));
-  return std::min(std::max(passing, room_ / kLeastPassing), room_);
+// Two launches must find room to pass: one that runs, and one whose items arrive.
+Bytes HotSet::KeptRoom() const {
+  return room_ - std::min(std::max(room_ / kLeastPassing, 2 * largest_), room_);
 }
-
-Bytes HotSet::KeptRoom() const { return room_ - PassingRoom(); }
 
 const HotSet::Moves& HotSet::Launch(std::span<const Use> uses) {
   ++launches_;
@@ -57,10 +53,9 @@ const HotSet::Moves& HotSet::Launch(std::span<const Use> uses) {
     if (away) moves_.fetch.push_back(use.id);
     if (item.state != State::kKept) Enter(use.id, &item);
   }
-  // As much again as this launch lacked, twice if it may be: the next ones would wait for what has
-  // to leave. But not more than there is elsewhere.
-  const Bytes next = std::min(
-      {2 * missing, PassingRoom() - std::min(largest_, PassingRoom()), known_bytes_ - resident()});
+  // As much again as this launch lacked, or the next one waits for what has to leave; but not more
+  // than there is elsewhere.
+  const Bytes next = std::min(missing, known_bytes_ - resident());
   while (next > 0 && resident() + next > room_ &&
          LeaveOne(/*passing_only=*/true, &moves_.leave_ahead)) {
   }

@@ -55,7 +55,6 @@ class HotSet {
   };
 
   double Uses(const Item& item) const { return item.heat / unit_; }
-  Bytes PassingRoom() const;
   Bytes KeptRoom() const;
   Item& At(Id id);
   void Warm(Item* item);

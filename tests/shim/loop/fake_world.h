@@ -48,6 +48,7 @@ class FakeWorld : public HintPort {
     clocks_[lane_] += call_ns_;
     uint64_t missing = 0;
     ForEach(address, bytes, [&](uint64_t g) { missing += resident_.count(g) == 0 ? kGranule : 0; });
+    copies_out_beside_fetches += missing > 0 && d2h_free_ > Now();
     h2d_free_ = std::max(h2d_free_, Now()) + Cost(missing);
     ForEach(address, bytes, [&](uint64_t g) {
       if (left_at_[g] > Now()) ++early_fetches;
