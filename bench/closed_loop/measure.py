@@ -54,7 +54,7 @@ BAND = {
     "evict-half": {"evict": 0.5}, "evict-thrice": {"evict": 3},
     "host-map-half": {"host_map": 0.5}, "host-map-twice": {"host_map": 2},
     "link-0.8": dict.fromkeys(LINK, 0.8), "duplex-0.9": {"h2d_duplex": "0.9 h2d", "d2h_duplex": "0.9 d2h"},
-    "host-fragmented": {"f2m": [0]},
+    "host-fragmented": {"f2m": [0]}, "touch-elided": {"touch_elided": [1]},
 }
 
 

@@ -13,7 +13,7 @@ BUILD = Path(__file__).resolve().parents[2]
 GPU = "a100-40g"
 # (case, oversubscription, regime)
 POINTS = (("transformer", 1.5, "balanced"), ("transformer", 2, "balanced"), ("transformer", 4, "balanced"), ("transformer", 9.2, "balanced"),
-          ("vgg19", 1.5, "balanced"), ("vgg19", 2, "balanced"), ("vgg19", 2, "link"))
+          ("vgg19", 1.25, "balanced"), ("vgg19", 1.5, "balanced"), ("vgg19", 1.5, "link"))
 REPLAYED = ("plan", "vtensor-whole", "g10", "atp", "plan-recompute")
 HEAD = """# The papers that this project began with, and where we stand
 

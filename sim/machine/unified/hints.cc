@@ -34,6 +34,12 @@ MachineStatus Unified::PrefetchToDevice(Pass* pass, uint64_t address, uint64_t b
     visits.push_back({&block, pages});
     return true;
   });
+  const auto is_there = [&](const Visit& visit) {
+    return (visit.pages - visit.block->views[static_cast<size_t>(device)].resident).None();
+  };
+  if (costs_.touch_elided > 0 && std::all_of(visits.begin(), visits.end(), is_there)) {
+    return MachineStatus::kOk;
+  }
   int passes = visits.size() > 1 ? 2 : 1;
   for (int i = 0; i < passes; ++i) {
     for (Visit& visit : visits) {

@@ -26,6 +26,19 @@ TEST(Prefetch, OfFreshMemoryMovesNothing) {
   EXPECT_EQ(bench.PagesOn(0, a), 512);
 }
 
+TEST(Prefetch, OfWhatIsThereIsNoTouchWhereTheDriverElidesIt) {
+  Bench bench(4, "touch_elided=1");
+  uint64_t a = bench.Managed(4), s = a / kBlock;
+  for (uint64_t i = 0; i < 4; ++i) bench.Prefetch(a + i * kBlock, kBlock);
+  bench.Prefetch(a, kBlock);
+  EXPECT_EQ(bench.List(ChunkList::kUsed), (std::vector<uint64_t>{s, s + 1, s + 2, s + 3}));
+  EXPECT_EQ(bench.stats().touches, 0u);
+  bench.Prefetch(a + kBlock, kBlock, kHost);
+  bench.Prefetch(a, 2 * kBlock);  // half of it is away: the call goes through
+  EXPECT_EQ(bench.Where(a + kBlock), 0);
+  EXPECT_EQ(bench.List(ChunkList::kUsed).front(), s + 2);
+}
+
 TEST(Prefetch, OfPartOfABlockBringsOnlyThatPart) {
   Bench bench(16);
   uint64_t a = bench.Managed(1);
