@@ -21,7 +21,9 @@ Policy MakePlannedRecompute(const Trace& trace, const PlanOptions& options) {
 }
 
 Policy MakePlannedElementwise(const Trace& trace, const PlanOptions& options) {
-  return Make(trace, options, {.may_run_again = Elementwise(trace)});
+  RecomputeOptions recompute;
+  recompute.may_run_again = Elementwise(trace);
+  return Make(trace, options, recompute);
 }
 
 }  // namespace atp::policy
