@@ -130,10 +130,11 @@ CUresult ReleaseSlot(Record* record, uint64_t address) {
     return CUDA_ERROR_INVALID_VALUE;  // the driver's answer to a pointer inside an allocation, or
                                       // freed before
   }
-  WaitForUsesOf(*record);
+  const bool passed = WaitForUsesOf(*record);
   bool empty = false;
   if (!g_slabs.Give(record, address, &empty)) return CUDA_ERROR_INVALID_VALUE;
-  return empty ? KeepOrUnmap(record) : CUDA_SUCCESS;
+  if (!empty) return CUDA_SUCCESS;
+  return passed ? KeepOrUnmap(record) : UnmapManaged(record);
 }
 
 CUresult ReleaseManaged(Record* record) {
