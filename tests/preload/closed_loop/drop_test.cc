@@ -83,7 +83,7 @@ TEST(Drop, ADriverThatRefusesItsCallsIsTheProgramsNoTrouble) {
 TEST(Drop, ALaunchThatIsRefusedIsMadeAgainOrTheProgramsOwn) {
   const Outcome plain = Swapping(Activations(), {});
   unsigned survived = 0;
-  for (int launch = 560; launch < 690; launch += 26) {
+  for (int launch = 640; launch < 680; launch += 3) {
     const std::string fault = "cuLaunchKernel:" + std::to_string(launch) + "=701";
     const Outcome dropping = Dropping(Activations(), {{"ATP_SIM_FAULT", fault}});
     EXPECT_EQ(dropping.stats["discard_violations"], 0) << fault;
