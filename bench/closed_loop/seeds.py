@@ -17,7 +17,7 @@ POINTS = (("transformer", 1.5, "balanced"), ("transformer", 2, "balanced"), ("tr
 REPLAYED = ("plan", "vtensor-whole", "g10", "atp", "plan-recompute")
 HEAD = """# The papers that this project began with, and where we stand
 
-Made by `bin/bench/seeds` ({size}). **Ours are virtual times of unmodified programs under the shim, on the simulated machine with the costs of a {gpu}. Published
+Made by `bin/bench/seeds` ({size}). **Ours are virtual times of unmodified programs under the shim, on the simulated machine with the costs of {gpu}. Published
 figures are from other programs, machines and years: they are printed beside ours, and cannot be divided by them.** "Replayed" are policies in one replay model on the true trace of
 the same program ([baselines](baselines.md)); of all but the plan only the rule is known, not the code that the authors measured.
 
