@@ -105,7 +105,8 @@ TEST_F(Killed, AtAnyPointAProgramLeavesTheNodeAsItWas) {
   EXPECT_EQ(after.finished.exit_code, 0) << after.finished.err;
   EXPECT_EQ(after.checksum, before.checksum);
   EXPECT_EQ(WhatItWasGiven(after.finished.err), given);
-  // Those that were killed may have taught the daemon something: the plan need not be the very same.
+  // Those that were killed may have taught the daemon something: the plan need not be the very
+  // same.
   ASSERT_EQ(after.iteration_ms.size(), before.iteration_ms.size());
   for (size_t i = 0; i < after.iteration_ms.size(); ++i) {
     EXPECT_NEAR(after.iteration_ms[i], before.iteration_ms[i], before.iteration_ms[i] / 100) << i;
