@@ -56,7 +56,7 @@ class Demand::EvictMover : public Mover {
     d_->observer_->OnMoved(move_.action, /*to_device=*/false);
   }
 
-  void Drop() { holding_ = calling_; }
+  void Abandon() { holding_ = calling_; }
   void Forget(const Allocation* allocation) {
     if (!calling_ && move_.action.allocation == allocation) move_.action.allocation = nullptr;
   }
@@ -395,7 +395,7 @@ void Demand::Pause() {
   fetches_.clear();
   evicts_queued_ = evicts_begun_;
   leaving_.clear();
-  for (const auto& mover : evict_movers_) mover->Drop();
+  for (const auto& mover : evict_movers_) mover->Abandon();
   in_flight_.clear();
   in_flight_bytes_ = 0;
   issued_ = wanted_ - (fetch_mover_->calling() ? 1 : 0);  // nobody waits for the others any more

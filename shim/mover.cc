@@ -88,7 +88,7 @@ class EvictMover : public Mover {
     t_->meter_.Moved(/*to_device=*/false, begin_ns_, end_ns_, action_.bytes);
   }
 
-  void Drop() { holding_ = false; }
+  void Abandon() { holding_ = false; }
   // Until the next period nobody needs what the range holds; or it just stays where it is.
   void GiveUp(std::unique_lock<std::mutex>& lock) {
     result_ = CUDA_SUCCESS;
@@ -194,7 +194,7 @@ class FetchMover : public Mover {
     if (!action_.touch) t_->Moved(action_, /*to_device=*/true);
   }
 
-  void Drop() { dropped_ = calling_; }
+  void Abandon() { dropped_ = calling_; }
   bool calling() const { return calling_; }
 
  private:
@@ -272,9 +272,9 @@ void Traffic::Deactivate() {
   in_flight_.clear();
   in_flight_bytes_ = 0;
   for (unsigned i = 0; i < kEvictMovers && i < movers_.size(); ++i) {
-    static_cast<EvictMover*>(movers_[i].get())->Drop();
+    static_cast<EvictMover*>(movers_[i].get())->Abandon();
   }
-  if (!movers_.empty()) static_cast<FetchMover*>(movers_.back().get())->Drop();
+  if (!movers_.empty()) static_cast<FetchMover*>(movers_.back().get())->Abandon();
 }
 
 bool Traffic::Quiet() const {

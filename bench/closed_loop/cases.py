@@ -88,8 +88,8 @@ CASES = {case.name: case for case in (
     Case("decode", "decode", steps="--tokens", growing=True, allowed=1.10,
          quick=words("--layers 2 --width 1024 --heads 8 --batch 2 --context 64 --prompt 32"),
          full=words("--layers 11 --width 2048 --heads 16 --batch 1 --context 2048 --prompt 1152"), grows_by="--layers"),
-    # Measured as servers run, for long: until then many experts are used for the first time, and in few tokens the best pinning knows by hindsight which
-    # of those that are used seldom will be used.
+    # Measured from the 193rd token on, as servers run for long: before that many experts are used for the first time. And in few tokens the best pinning
+    # knows by hindsight which of the seldom used ones will be used.
     Case("moe", "decode", steps="--tokens", periodic=False, judged="pinned", allowed=1.10, oversubscriptions=(FITS, 1.5, 2.0, 4.0),
          modelled=False, smoke=False, learns=192, iterations=448,
          quick=words("--layers 2 --width 512 --heads 8 --batch 4 --context 448 --experts 8"),

@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint64_t kMiB = 1ull << 20;
 thread_local std::function<void()> in_event_record, in_stream_wait;  // of the thread that calls
+thread_local unsigned stream_waits;
 std::atomic<uint64_t> prefetches;
 std::atomic<bool> link_is_stuck{false}, mover_is_stuck{false};
 
@@ -38,6 +39,7 @@ void InstallDriver() {
   };
   g_real.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
   g_real.cuStreamWaitEvent = [](CUstream, CUevent, unsigned) {
+    ++stream_waits;
     if (in_stream_wait) std::exchange(in_stream_wait, nullptr)();
     return CUDA_SUCCESS;
   };
@@ -259,6 +261,20 @@ TEST_F(DeviceLoopTest, InAPlanALaunchThatHasNothingToWaitForPassesTheLock) {
   }
   EXPECT_GE(most, 2u);
   EXPECT_TRUE(loop_->planned());
+}
+
+// Fetches go out on several streams, and each has an event of its own.
+TEST_F(DeviceLoopTest, ALaunchOfAPlanWaitsForTheLastFetchOfEachStream) {
+  RunByPlan();
+  unsigned most = 0;
+  for (int period = 0; period < 20; ++period) {
+    for (uint64_t i = 0; i < tensors_.size(); ++i) {
+      stream_waits = 0;
+      Launch(i, 0x10);
+      most = std::max(most, stream_waits);
+    }
+  }
+  EXPECT_GT(most, 1u);
 }
 
 // The driver holds a thread up where its launch is to wait for a fetch, or where it records an
